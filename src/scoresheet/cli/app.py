@@ -1,0 +1,112 @@
+"""The command itself: verbs loaded only when called, one place where errors become exit codes."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from scoresheet import __version__
+from scoresheet.errors import ISSUES, Refused, ScoresheetError
+
+BUG = 70
+INTERRUPTED = 130
+
+VERBS: dict[str, str] = {
+    "record": "Record a task's calls from live services.",
+    "freeze": "Check a pack, then pin every byte of it under one digest.",
+    "check": "Check a pack: every finding at once.",
+    "run": "Run an agent on a frozen pack, isolated, and print the report.",
+    "baseline": "Run the null and the oracle agent: is the pack itself sound?",
+    "report": "Print the report of a run, or why it is not admissible.",
+    "serve": "Replay one task outside a run, for agent development.",
+    "explain": "Show a request's canonical form, fingerprint and nearest recordings.",
+    "doctor": "Say what this machine can prove, and the command that mends the rest.",
+    "schema": "Print the JSON Schema of a file format.",
+}
+"""Verb → its line in `--help`; the command is `command` in `scoresheet.cli.<verb>`."""
+
+
+class _Verbs(click.Group):
+    """Commands imported when called: `--help` must not pay for them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"scoresheet.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="scoresheet")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def app(ctx: click.Context, debug: bool) -> None:
+    """Agent scores that travel with their protocol sheet, or are not printed.
+
+    \b
+    Example: scoresheet run examples/packs/billing-v3 --agent 'python3 agent.py' --seat laptop-a
+    """
+    ctx.obj = {"debug": debug}
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code (docs/exit-codes)."""
+    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except ScoresheetError as error:
+        if debug:
+            raise
+        show(error)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing more to say
+        return 0
+    except Exception as error:  # a bug must end as 70, never as a verdict
+        if debug:
+            raise
+        say(f"error: a bug in scoresheet: {type(error).__name__}: {error}")
+        say(f"  mend: run the same command with --debug and report what it prints at {ISSUES}")
+        return BUG
+
+
+def say(text: str) -> None:
+    """A line for people, on stderr."""
+    click.echo(text, err=True)
+
+
+def show(error: ScoresheetError) -> None:
+    """An error as people read it: what and where, then the mend on the next line; every finding of a refusal."""
+    if isinstance(error, Refused) and error.findings:
+        for finding in error.findings:
+            say(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]")
+            if finding.mend:
+                say(f"  mend: {finding.mend}")
+        if len(error.findings) > 1:
+            say(f"error: {error}: {len(error.findings)} findings")
+    else:
+        say(f"error: {error}")
+    if error.mend:
+        say(f"  mend: {error.mend}")

@@ -1,0 +1,53 @@
+"""`calls.jsonl`: one line per request that the door saw in an episode, written by the server itself.
+
+Everything a row says about calls is folded from these lines; nothing is taken from the agent's word.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.model import Document, Many
+
+MissKind = Literal["no_match", "exhausted", "unknown_tool"]
+
+
+class Nearest(Document):
+    """The recorded request most like one that was not recorded, and how they differ."""
+
+    rule = "calls"
+    fingerprint: str
+    method: str
+    path: str
+    difference: Many[str] = ()
+    """Readable lines, such as `body /amount: recorded 12, asked 13`."""
+
+
+class CallRecord(Document):
+    """One request at the door, and what it was answered."""
+
+    rule = "calls"
+    seq: Annotated[int, Field(ge=0)]
+    at_s: float
+    """Seconds since the agent started."""
+    via: Literal["http", "call", "mcp"]
+    """The door it came through: a recorded API, the tools by name, MCP."""
+    upstream: str
+    method: str
+    path: str
+    """Path and query as sent."""
+    fingerprint: str
+    outcome: Literal["hit", "miss", "malformed"]
+    """`malformed`: bytes that were no HTTP request; answered 400, no tool call."""
+    kind: MissKind | None = None
+    status: int
+    """The status that was sent; 0 when the recorded fault was replayed."""
+    repeat: bool = False
+    """True beyond the recorded count of this fingerprint."""
+    latency_ms_recorded: float = 0.0
+    tool: str | None = None
+    schema_errors: Many[str] = ()
+    nearest: Nearest | None = None
+    body: JsonValue = None
+    """The body as text when it is UTF-8; cut at 64 KiB."""

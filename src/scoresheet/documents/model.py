@@ -1,0 +1,80 @@
+"""What every file format has in common: frozen, strict, read through `canonical`, every fault named with its place."""
+
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from scoresheet import canonical
+from scoresheet.errors import Finding, Refused
+
+T = TypeVar("T")
+
+Many = Annotated[tuple[T, ...], Field(strict=False)]
+"""A JSON array, held as a tuple: frozen does not freeze lists."""
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Fingerprint = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+TaskId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Headers = Many[Annotated[tuple[str, str], Field(strict=False)]]
+"""`[name, value]` pairs in the order they were sent: duplicates and case are kept."""
+
+
+class Document(BaseModel):
+    """A file format that users write or that other tools extend: unknown members are kept and ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        use_attribute_docstrings=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+    rule: ClassVar[str] = "document"
+    """Rule id of a finding in this format."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes | str, where: str) -> Self:
+        """The document in strict JSON text. Raises `Refused` with a finding for every fault."""
+        try:
+            value = canonical.loads(data)
+        except canonical.JsonError as error:
+            error.with_place(where)
+            finding = Finding(f"{cls.rule}-json", error.where, error.what)
+            raise Refused(error.what, [finding], error.where) from error
+        return cls.from_value(value, where)
+
+    @classmethod
+    def from_value(cls, value: canonical.JsonValue, where: str) -> Self:
+        """The document in a value that `canonical.loads` or `yaml12.load` gave. Raises `Refused`."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            findings = [
+                Finding(f"{cls.rule}-field", f"{where}#{_pointer(fault['loc'])}", _reason(fault["msg"]))
+                for fault in error.errors(include_url=False, include_input=False, include_context=False)
+            ]
+            raise Refused(f"not a valid {cls.rule}", findings, where) from error
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written to disk: members that were given (or differ from their default), by their file names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class ToolDocument(Document):
+    """A file format that only scoresheet writes: an unknown member is a fault."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+def _pointer(location: tuple[int | str, ...]) -> str:
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+
+
+def _reason(message: str) -> str:
+    return (
+        message.removeprefix("Value error, ").lower()
+        if message.startswith("Input")
+        else message.removeprefix("Value error, ")
+    )

@@ -1,0 +1,82 @@
+"""`rows.jsonl`: one line per attempt, appended and synced as the episode ends, never rewritten."""
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.call_record import Nearest
+from scoresheet.documents.model import Document, Fingerprint, Many, Sha256, TaskId
+
+ExitReason = Literal["completed", "mismatch", "timeout", "tool_cap", "model_error", "agent_error", "harness_error"]
+Bit = Annotated[int, Field(ge=0, le=1)]
+
+
+class Mismatch(Document):
+    """A call that was not recorded."""
+
+    rule = "rows"
+    method: str
+    path: str
+    fingerprint: str
+    kind: str = "no_match"
+    nearest: Nearest | None = None
+
+
+class Row(Document):
+    """One attempt at one repeat of one task."""
+
+    rule = "rows"
+    manifest_sha256: Sha256
+    task_id: TaskId
+    repeat: Annotated[int, Field(ge=0)]
+    attempt: Annotated[int, Field(ge=0)]
+    episode_seed: Annotated[int, Field(ge=0)]
+    success: Bit | None
+    """`null` while a human judges."""
+    schema_ok: Bit
+    unauthorized: Bit
+    timeout: Bit
+    exit_reason: ExitReason
+    limit: str | None = None
+    """The limit that ended the episode: `wall_clock`, `tool_calls`, `output`, `disk`, `memory`, `pids`."""
+    limit_at_s: float | None = None
+    answer: JsonValue = None
+    elapsed_s: float
+    cpu_s: float
+    recorded_latency_ms: float
+    tool_calls: int
+    repeated_calls: int
+    mismatches: Many[Mismatch] = ()
+    schema_errors: Many[str] = ()
+    schema_unchecked: Many[str] = ()
+    """Tools whose arguments could not be checked: v1 without `tools/<name>.json` or `http`."""
+    model_calls: int | None = None
+    model_retries: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    models: Many[str] = ()
+    patch_lines: int | None = None
+    patch_sha256: str | None = None
+    tests_identical: Bit | None = None
+    test_files_changed: int | None = None
+    agent_exit: int | None = None
+    """Exit status of the agent's process; negative for a signal; `null` when it never started or was killed by us."""
+    detail: str | None = None
+    """One sentence for a person: why the episode ended as it did, when that is not plain."""
+    isolation: Literal["proved", "not_isolated", "not_proved"]
+    """`proved` only from the evidence of this very episode."""
+    calls_sha256: Sha256 | None = None
+    """Digest of the episode's calls.jsonl, from which this row was folded."""
+    started_at: str
+    host: str
+
+
+def episode_seed(seed: int, task_id: str, repeat: int) -> int:
+    """The seed of one repeat: 63 bits of sha256 of `seed:task_id:repeat` (docs/formats, Rows)."""
+    hashed = hashlib.sha256(f"{seed}:{task_id}:{repeat}".encode()).digest()
+    return int.from_bytes(hashed[:8], "big") & (2**63 - 1)
+
+
+__all__ = ["Bit", "ExitReason", "Fingerprint", "Mismatch", "Row", "episode_seed"]

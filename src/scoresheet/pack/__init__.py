@@ -1,0 +1,1 @@
+"""Packs: how requests are named, how a folder is frozen, read and archived."""

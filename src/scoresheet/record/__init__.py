@@ -1,0 +1,1 @@
+"""Recording live services into a pack, and importing recordings that people already have."""

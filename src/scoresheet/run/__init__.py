@@ -1,0 +1,1 @@
+"""Running episodes: plan, one episode, the journal of rows, the local engine."""

@@ -1,0 +1,1 @@
+"""Agents that scoresheet knows how to start, one file each."""
