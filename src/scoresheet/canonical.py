@@ -254,10 +254,7 @@ def number(value: float) -> str:
     point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
     digits = digits.rstrip("0")
     if 0 < point <= 21:
-        if len(digits) <= point:
-            text = digits.ljust(point, "0")
-        else:
-            text = f"{digits[:point]}.{digits[point:]}"
+        text = digits.ljust(point, "0") if len(digits) <= point else f"{digits[:point]}.{digits[point:]}"
     elif -6 < point <= 0:
         text = "0." + "0" * -point + digits
     else:

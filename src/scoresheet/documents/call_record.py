@@ -38,8 +38,8 @@ class CallRecord(Document):
     path: str
     """Path and query as sent."""
     fingerprint: str
-    outcome: Literal["hit", "miss", "malformed"]
-    """`malformed`: bytes that were no HTTP request; answered 400, no tool call."""
+    outcome: Literal["hit", "miss", "capped", "malformed"]
+    """`capped`: one call more than the cap, not answered. `malformed`: no HTTP request; answered 400, no tool call."""
     kind: MissKind | None = None
     status: int
     """The status that was sent; 0 when the recorded fault was replayed."""

@@ -1,1 +1,1 @@
-"""Statistics on integers: resampling of tasks, intervals, the published row bootstrap. Pure. Source: docs/statistics."""
+"""Statistics on integers: resampling of tasks, intervals, the published row bootstrap. Pure."""
