@@ -1,0 +1,122 @@
+"""`run.json`: what a run set out to do, on which host, with which agent; written before the first episode.
+
+The report's denominators come from here (the planned episodes), never from what survived. Pure.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from scoresheet import canonical
+from scoresheet.documents.manifest import Exclusion, Protocol
+from scoresheet.documents.model import Many, Seconds, Sha256, TaskId, ToolDocument
+
+Status = Literal["running", "finished", "interrupted", "incomplete", "aborted"]
+Isolation = Literal["bwrap", "none"]
+
+
+class PlannedTask(ToolDocument):
+    """A task of the run, with what the statistics need of it."""
+
+    rule = "run"
+    task_id: TaskId
+    cluster_id: str | None = None
+    """Tasks of one cluster are resampled together; `null`: the task is a cluster of its own."""
+    split: str | None = None
+
+
+class QuotedManifest(ToolDocument):
+    """The values of the manifest that the report prints beside its digest."""
+
+    rule = "run"
+    protocol: Protocol
+    timeout_s: Seconds | int
+    retries: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0)]
+    repeats: int | None = None
+    """`null`: the manifest declares none (v1 can't)."""
+    on_mismatch: Literal["stop", "continue"] = "stop"
+    on_exhausted: Literal["last", "refuse"] = "last"
+    excluded: Many[Exclusion] = ()
+    upstreams: dict[str, str] = {}
+    """Name → the host that was recorded, and that was not called."""
+
+
+class RunLimits(ToolDocument):
+    """Bounds of every episode; a task may only lower them."""
+
+    rule = "run"
+    wall_clock_s: Seconds | int
+    max_tool_calls: int | None = None
+    memory_bytes: int | None = None
+    pids: int = 256
+    output_bytes: int = 8 << 20
+    work_bytes: int = 1 << 30
+
+
+class AgentIdentity(ToolDocument):
+    """Which agent ran, without host paths."""
+
+    rule = "run"
+    kind: Literal["command", "python", "null", "oracle"]
+    spec: str
+    """As given to `--agent`, with directories of the host left out."""
+    sha256: Sha256
+    """Digest of the agent's own files and of the programs that run them; the same files elsewhere give the same."""
+    interpreter: str | None = None
+    """Name, version and sha256 of the binary that runs the agent, when it is not the agent itself."""
+
+
+class Host(ToolDocument):
+    """Where the run took place; in no figure's digest."""
+
+    rule = "run"
+    label: str
+    system: str
+    """Kernel name, release and machine."""
+    python: str
+    cores: int
+
+
+class RunPlan(ToolDocument):
+    """`run.json`."""
+
+    rule = "run"
+    format: Literal["scoresheet-run/1"] = "scoresheet-run/1"
+    pack: str
+    """Name of the pack's folder; the digest is what names the pack."""
+    manifest_sha256: Sha256
+    manifest: QuotedManifest
+    tasks: Many[PlannedTask]
+    repeats: Annotated[int, Field(ge=1)]
+    repeats_from: Literal["manifest", "option", "default"]
+    """Who said how many repeats: `default` is printed as `not declared`."""
+    retries: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0)]
+    limits: RunLimits
+    jobs: Annotated[int, Field(ge=1)]
+    isolation: Isolation
+    """What was asked; what was proved is in each row and its evidence."""
+    interval: Literal["cluster", "rows-v1"] = "cluster"
+    agent: AgentIdentity
+    seat: str | None
+    versions: dict[str, str]
+    """Component → version: scoresheet and what enforces the isolation."""
+    host: Host
+    started_at: str
+    """RFC 3339, UTC."""
+    resumed_at: Many[str] = ()
+    """One entry for every `--resume`."""
+    ended_at: str | None = None
+    status: Status = "running"
+    draft: Many[str] = ()
+    """Why the report of this run can only be a draft."""
+
+    @property
+    def planned(self) -> int:
+        """Episodes: tasks × repeats. The denominator of every rate."""
+        return len(self.tasks) * self.repeats
+
+    def text(self) -> bytes:
+        """The file, every member written out."""
+        return canonical.pretty(self.model_dump(mode="json", by_alias=True))
