@@ -1,4 +1,4 @@
-"""`baselines.json`: what the null and the oracle agent scored on one pack. Written by `baseline`, quoted by the report."""
+"""`baselines.json`: what the null and the oracle agent scored on one pack. `baseline` writes it, the report quotes it."""
 
 from typing import Annotated, Literal
 
