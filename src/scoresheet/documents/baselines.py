@@ -1,4 +1,4 @@
-"""`baselines.json`: what the null and the oracle agent scored on one pack. `baseline` writes it, the report quotes it."""
+"""`baselines.json`: what the null and the oracle agent scored on one pack: written by `baseline`, read by `report`."""
 
 from typing import Annotated, Literal
 

@@ -19,6 +19,7 @@ WORK = "/work"
 ANSWER = "/run/answer/answer.json"
 """Inside the sandbox: on a small mount of its own, read by our pid 1 when every other process is dead."""
 TASK = "/run/scoresheet/task.json"
+HOME = "/home/agent"
 MIB = 1 << 20
 
 
