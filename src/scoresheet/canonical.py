@@ -25,6 +25,9 @@ _DIGITS = 4000
 _ASTRAL = re.compile(rb"[\xf0-\xf4]").search
 _HIGH_BMP = re.compile(rb"[\xee\xef]").search
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]").search
+_UNLIKE_JCS = re.compile(rb"[:,\[]-?[0-9]+(?:\.0[,\]}]|\.0000|(?:\.[0-9]+)?e)").search
+"""A double that orjson may write otherwise than RFC 8785 does: integral, below 1e-5, or with an exponent, which is also
+how orjson shows an integer that it could not hold. A string that looks like one only costs time."""
 
 
 class JsonError(Malformed):
@@ -54,7 +57,18 @@ def jcs(value: JsonValue) -> bytes:
 
 
 def jcs_of(data: bytes) -> bytes:
-    """`jcs(loads(data))`, several times faster for everyday documents."""
+    """`jcs(loads(data))`, many times faster for everyday documents."""
+    # An object or array, no `\u` escape, and no more brackets than levels are allowed: then what orjson reads and
+    # writes back differs from the strict reading only by a member given twice, which would lose a colon, or by numbers.
+    if data[:1] in (b"{", b"[") and b"\\u" not in data and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        try:
+            text = orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
+        except (orjson.JSONDecodeError, TypeError):
+            pass  # `_parse` says what is wrong
+        else:
+            keys_agree = text.isascii() or not (_HIGH_BMP(text) and _ASTRAL(text))
+            if data.count(b":") == text.count(b":") and not _UNLIKE_JCS(text) and keys_agree:
+                return text
     value, plain = _parse(data)
     return jcs_fast(value) if plain else jcs(value)
 
