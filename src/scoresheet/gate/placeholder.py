@@ -1,0 +1,29 @@
+"""Is a text a blank that somebody meant to fill in? Pure."""
+
+import re
+import unicodedata
+
+_WHOLE = frozenset(
+    ("", "replace me", "todo", "tbd", "tba", "fixme", "xxx", "n/a", "na", "?", "-", "…", "lorem", "lorem ipsum", "...")
+)
+_PREFIX = ("replace me", "todo", "tbd", "fixme", "xxx", "n/a")
+_BRACKETED = re.compile(r"<[^<>]*>|\{\{.*\}\}|\$\{.*\}|\.\.\.+", re.DOTALL)
+_EDGES = re.compile(r"^[\s\"'`*_\[(]+|[\s\"'`*_\])!.:;,]+$")
+
+
+def is_placeholder(text: str) -> bool:
+    """True for REPLACE_ME, TODO: …, TBD, n/a, `<…>`, `{{…}}`, `...` in any case, width or zero-width disguise.
+
+    As whole value or prefix, never inside a word: `mastodon` is no TODO.
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    plain = "".join(mark for mark in plain if unicodedata.category(mark) not in ("Cf", "Cc") or mark in "\n\t ")
+    plain = plain.strip()
+    if _BRACKETED.match(plain):
+        return True
+    folded = (
+        re.sub(r"[\s_-]+", " ", _EDGES.sub("", plain).casefold()).strip() if plain not in ("?", "-", "...") else plain
+    )
+    if folded in _WHOLE:
+        return True
+    return any(re.match(re.escape(word) + r"(?![a-z0-9])", folded) for word in _PREFIX)
