@@ -8,24 +8,11 @@ from collections.abc import Sequence
 import click
 
 from scoresheet import __version__
+from scoresheet.cli.verbs import VERBS, help_text
 from scoresheet.errors import ISSUES, Refused, ScoresheetError
 
 BUG = 70
 INTERRUPTED = 130
-
-VERBS: dict[str, str] = {
-    "record": "Record a task's calls from live services.",
-    "freeze": "Check a pack, then pin every byte of it under one digest.",
-    "check": "Check a pack: every finding at once.",
-    "run": "Run an agent on a frozen pack, isolated, and print the report.",
-    "baseline": "Run the null and the oracle agent: is the pack itself sound?",
-    "report": "Print the report of a run, or why it is not admissible.",
-    "serve": "Replay one task outside a run, for agent development.",
-    "explain": "Show a request's canonical form, fingerprint and nearest recordings.",
-    "doctor": "Say what this machine can prove, and the command that mends the rest.",
-    "schema": "Print the JSON Schema of a file format.",
-}
-"""Verb → its line in `--help`; the command is `command` in `scoresheet.cli.<verb>`."""
 
 
 class _Verbs(click.Group):
@@ -41,9 +28,8 @@ class _Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+    def get_help(self, ctx: click.Context) -> str:
+        return help_text()
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -51,11 +37,7 @@ class _Verbs(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def app(ctx: click.Context, debug: bool) -> None:
-    """Agent scores that travel with their protocol sheet, or are not printed.
-
-    \b
-    Example: scoresheet run examples/packs/billing-v3 --agent 'python3 agent.py' --seat laptop-a
-    """
+    """Agent scores that travel with their protocol sheet, or are not printed."""
     ctx.obj = {"debug": debug}
 
 

@@ -1,0 +1,36 @@
+"""The verbs, and what `scoresheet --help` prints: nothing is imported here, so that asking for help costs nothing."""
+
+VERBS: dict[str, str] = {
+    "record": "Record a task's calls from live services.",
+    "freeze": "Check a pack, then pin every byte of it under one digest.",
+    "check": "Check a pack: every finding at once.",
+    "run": "Run an agent on a frozen pack, isolated, and print the report.",
+    "baseline": "Run the null and the oracle agent: is the pack itself sound?",
+    "report": "Print the report of a run, or why it is not admissible.",
+    "serve": "Replay one task outside a run, for agent development.",
+    "explain": "Show a request's canonical form, fingerprint and nearest recordings.",
+    "doctor": "Say what this machine can prove, and the command that mends the rest.",
+    "schema": "Print the JSON Schema of a file format.",
+}
+"""Verb → its line in `--help`; the command is `command` in `scoresheet.cli.<verb>`."""
+
+_HELP = """\
+Usage: scoresheet [OPTIONS] VERB [ARGS]...
+
+  Agent scores that travel with their protocol sheet, or are not printed.
+
+  Example: scoresheet run examples/packs/billing-v3 --agent 'python3 agent.py' --seat laptop-a
+
+Options:
+  --version   Show the version and exit.
+  --debug     Show the traceback of an error.
+  -h, --help  Show this message and exit.
+
+Verbs (`scoresheet VERB --help` says more):
+"""
+
+
+def help_text() -> str:
+    """What `scoresheet --help` prints, without a newline at the end."""
+    width = max(map(len, VERBS))
+    return _HELP + "\n".join(f"  {verb:<{width}}  {line}" for verb, line in VERBS.items())

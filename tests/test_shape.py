@@ -1,0 +1,137 @@
+"""The shape of the house: floors, names, docs and the cost of starting; whatever a reader may take for granted."""
+
+import ast
+import json
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from scoresheet.cli.app import app
+from scoresheet.cli.verbs import VERBS
+
+HOUSE = Path(__file__).parent.parent
+SRC = Path(sys.modules["scoresheet"].__path__[0])
+MODULES = sorted(SRC.rglob("*.py"))
+DOCS = sorted((HOUSE / "docs").rglob("*.md"))
+PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
+HEAVY = ("numpy", "aiohttp", "jsonschema_rs", "rich", "pydantic", "uvloop", "asyncio", "yaml")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def command_named(verb: str) -> click.Command:
+    command = app.get_command(click.Context(app), verb)
+    assert command is not None
+    return command
+
+
+def headings(page: str) -> set[str]:
+    text = (HOUSE / "docs" / page).read_text(encoding="utf-8")
+    return {line.lstrip("# ").strip().strip("`") for line in text.splitlines() if line.startswith("#")}
+
+
+def pure_modules() -> list[Path]:
+    (contract,) = [
+        each for each in PROJECT["tool"]["importlinter"]["contracts"] if each["name"].startswith("pure cores")
+    ]
+    found: list[Path] = []
+    for dotted in contract["source_modules"]:
+        place = SRC.joinpath(*dotted.split(".")[1:])
+        found += sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    return [each for each in found if each.name != "__init__.py" and "documents" not in each.parts]
+
+
+def constants_given_to(callee: str, keyword: str) -> set[str]:
+    """Text constants that src gives to `callee` as its first argument or as `keyword`."""
+    found: set[str] = set()
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == callee:
+                given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == keyword)]
+                for each in given:
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        found.add(each.value)
+    return found
+
+
+def test_imports_point_down_only():
+    from importlinter.application.use_cases import lint_imports
+    from importlinter.configuration import configure
+
+    configure()
+    assert lint_imports(config_filename=str(HOUSE / "pyproject.toml"), cache_dir=None, no_logo=True)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_says_what_it_is_for(path):
+    assert ast.get_docstring(tree(path)) or not path.read_text(encoding="utf-8").strip()
+
+
+@pytest.mark.parametrize("path", pure_modules(), ids=name_of)
+def test_a_pure_module_has_its_own_test_file(path):
+    place = path.relative_to(SRC)
+    assert (HOUSE / "tests" / place.parent / f"test_{place.name}").is_file()
+
+
+def test_tests_stand_where_the_code_stands():
+    for path in (HOUSE / "tests").rglob("test_*.py"):
+        place = path.relative_to(HOUSE / "tests")
+        if place.parts[0] not in ("e2e", "examples", "bench", "typing") and len(place.parts) > 1:
+            assert (SRC / place.parent).is_dir(), place
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_has_an_example_in_its_help(verb):
+    command = command_named(verb)
+    text = command.get_help(click.Context(command, info_name=f"scoresheet {verb}"))
+    assert f"scoresheet {verb}" in text.split("Options:")[0].split("\n", 1)[1]
+
+
+def test_the_page_of_commands_is_what_help_says():
+    page = runpy.run_path(str(HOUSE / "docs" / "make_commands.py"))["page"]
+    written = (HOUSE / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert written == page(), "run docs/make_commands.py"
+
+
+def test_every_rule_is_documented_under_its_id():
+    rules = constants_given_to("Finding", "rule")
+    assert rules
+    assert rules <= headings("packs.md") | (headings("gates.md") if (HOUSE / "docs/gates.md").exists() else set())
+
+
+def test_every_refusal_of_isolation_is_documented_under_its_code():
+    codes = constants_given_to("NotIsolated", "code")
+    assert codes
+    assert codes <= headings("isolation.md")
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [HOUSE / "README.md", *DOCS]:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} → {link}"
+
+
+def test_no_file_names_a_package_host():
+    for path in [*(HOUSE / "requirements").iterdir(), HOUSE / "pyproject.toml"]:
+        assert not re.search(r"https?://|--(extra-)?index-url|--find-links", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_pays_for_nothing_heavy(arguments):
+    script = "import sys\nfrom scoresheet.cli.app import run\ncode = run(sys.argv[1:])\n"
+    script += "import json\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)\nsys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    loaded = {each.split(".")[0] for each in json.loads(done.stderr.splitlines()[-1])}
+    assert loaded.isdisjoint(HEAVY), sorted(loaded & set(HEAVY))
