@@ -38,8 +38,9 @@ class CallRecord(Document):
     path: str
     """Path and query as sent."""
     fingerprint: str
-    outcome: Literal["hit", "miss", "capped", "malformed"]
-    """`capped`: one call more than the cap, not answered. `malformed`: no HTTP request; answered 400, no tool call."""
+    outcome: Literal["hit", "miss", "capped", "malformed", "answer"]
+    """`capped`: one call more than the cap, not answered. `malformed`: no HTTP request; answered 4xx, no tool call.
+    `answer`: the `submit_answer` tool; no tool call either."""
     kind: MissKind | None = None
     status: int
     """The status that was sent; 0 when the recorded fault was replayed."""
@@ -50,4 +51,4 @@ class CallRecord(Document):
     schema_errors: Many[str] = ()
     nearest: Nearest | None = None
     body: JsonValue = None
-    """The body as text when it is UTF-8; cut at 64 KiB."""
+    """The body as text when it is UTF-8, else `{"base64": …}`; cut at 64 KiB. What was wrong, when it is malformed."""

@@ -1,0 +1,622 @@
+"""The one door, over HTTP/1.1: sockets that it is given, a session behind them, bytes as recorded.
+
+`ReplayServer` owns one thread with an event loop and serves any number of episodes on it. It listens on sockets made
+elsewhere (inside a sandbox's network namespace) and holds no code that could open a connection of its own.
+
+A request costs the same whatever the number of recordings. Bytes that were asked before are known again as they
+arrive (`_Memo`): what they mean depends on nothing but themselves, the door and the tape, and the episode's counters
+are moved after that, so sequences, caps, `vary` and `ignore` hold for them as for any other request.
+"""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import socket
+import struct
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+from scoresheet.documents.call_record import CallRecord
+from scoresheet.documents.tool import CALL, Request
+from scoresheet.replay import journal as journals
+from scoresheet.replay import wire
+from scoresheet.replay.journal import CallJournal
+from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Session, Tape
+
+CALL_DOOR = "call"
+"""The door that serves tools by name: `POST /<tool>`."""
+SUBMIT_ANSWER = "submit_answer"
+"""The tool by which an agent may answer, at the call door, unless the task has a tool of that name."""
+
+MAX_HEAD = 64 * 1024
+MAX_BODY = 64 << 20
+MAX_ANSWER = 1 << 20
+_EPISODE_BODIES = 256 << 20
+"""Request bytes that one episode may have under way at once, over all its connections."""
+_CONNECTIONS = 1024
+_MEMO_BYTES = 64 << 20
+_MEMO_REQUEST = 16 * 1024
+"""Longer requests are not remembered."""
+_WRITE_AT_ONCE = 256 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class ReplayServer:
+    """A context manager: one event-loop thread, any number of episodes."""
+
+    def __init__(self) -> None:
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._serve, name="scoresheet-replay", daemon=True)
+        self._episodes: set[_Episode] = set()
+        self._memos: weakref.WeakKeyDictionary[Tape, dict[tuple[str, str], _Memo]] = weakref.WeakKeyDictionary()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    @contextlib.contextmanager
+    def episode(
+        self,
+        sockets: Mapping[str, socket.socket],
+        upstream_of: Mapping[str, str],
+        session: Session,
+        journal: CallJournal,
+        on_call: Callable[[CallRecord], None] | None = None,
+        on_refusal: Callable[[CallRecord], None] | None = None,
+    ) -> Iterator["EpisodeView"]:
+        """Serve one episode while the block runs; from any thread.
+
+        `sockets`: door name → listening TCP socket, which stays its owner's. `upstream_of`: door name → the upstream
+        that it stands for; `CALL_DOOR` needs none. `on_call` hears every request, `on_refusal` only misses, calls over
+        the cap and malformed requests: listening to all of them costs speed. Both are called on the server's thread
+        when the answer is on its way, and must be quick. When the block ends, every connection is closed and the
+        journal is flushed, synced and closed. Raises `OSError` when the journal could not be written.
+        """
+        episode = _Episode(session, journal, on_call, on_refusal)
+        copies = [listening.dup() for listening in sockets.values()]
+        try:
+            self._wait(self._open(episode, dict(zip(sockets, copies, strict=True)), upstream_of))
+            yield EpisodeView(episode)
+        finally:
+            self._wait(self._close(episode))
+            journal.close()
+
+    def _wait(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(
+        self, episode: "_Episode", sockets: Mapping[str, socket.socket], upstream_of: Mapping[str, str]
+    ) -> None:
+        self._episodes.add(episode)
+        memos = self._memos.setdefault(episode.session.tape, {})
+        for name, listening in sockets.items():
+            via, upstream = ("call", "") if name == CALL_DOOR else ("http", upstream_of.get(name, ""))
+            door = _Door(episode, via, upstream, memos.setdefault((via, upstream), _Memo()))
+            listening.setblocking(False)
+            server = await self._loop.create_server(functools.partial(_Connection, door), sock=listening, backlog=1024)
+            episode.servers.append(server)
+
+    async def _close(self, episode: "_Episode") -> None:
+        for server in episode.servers:
+            server.close()
+        for connection in tuple(episode.connections):
+            connection.abort()
+        await asyncio.sleep(0)  # the loop tells the connections that they are lost
+        self._episodes.discard(episode)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._flush()
+        try:
+            self._loop.run_forever()
+        finally:
+            for episode in tuple(self._episodes):
+                self._loop.run_until_complete(self._close(episode))
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()
+
+    def _flush(self) -> None:
+        for episode in self._episodes:
+            episode.journal.flush()
+        self._loop.call_later(journals.FLUSH_S, self._flush)
+
+
+class EpisodeView:
+    """What the owner of an episode may ask while it is served."""
+
+    def __init__(self, episode: "_Episode") -> None:
+        self._episode = episode
+
+    @property
+    def answer(self) -> bytes | None:
+        """Arguments of the last `submit_answer`; `None` when there was none."""
+        return self._episode.answer
+
+
+@dataclass(slots=True, eq=False)
+class _Episode:
+    session: Session
+    journal: CallJournal
+    on_call: Callable[[CallRecord], None] | None
+    on_refusal: Callable[[CallRecord], None] | None
+    servers: list[asyncio.Server] = field(default_factory=list)
+    connections: set["_Connection"] = field(default_factory=set)
+    body_bytes: int = 0
+    answer: bytes | None = None
+
+    def log(self, tail: bytes, refused: bool) -> None:
+        line = self.journal.add(tail)
+        if self.on_call is not None or (refused and self.on_refusal is not None):
+            record = journals.read_back(line)
+            if self.on_call is not None:
+                self.on_call(record)
+            if refused and self.on_refusal is not None:
+                self.on_refusal(record)
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """One whole request, as it was parsed. Equal bytes at one door give an equal one."""
+
+    request: Request
+    looked: Looked
+    head: bool
+    old: bool
+    close: bool
+    ready: dict[Answer, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Hit → bytes to send, tail of the journal's line; only where the connection goes on afterwards."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fault:
+    """What came was no request that can be read, or not one that is taken."""
+
+    status: int
+    what: str
+    method: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Submitted:
+    """An answer, at the call door."""
+
+    body: bytes
+    close: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Memo:
+    """Requests of one tape at one door that were seen before, by their raw bytes and by what of them can matter."""
+
+    raw: dict[bytes, _Asked] = field(default_factory=dict)
+    known: dict[Any, Looked] = field(default_factory=dict)
+    room: int = _MEMO_BYTES
+
+    def remember(self, data: bytes, asked: _Asked) -> None:
+        self.room -= 2 * len(data) + 1500
+        if self.room > 0:
+            self.raw[data] = asked
+
+    def know(self, key: Any, looked: Looked, size: int) -> None:
+        self.room -= size + 800
+        if self.room > 0:
+            self.known[key] = looked
+
+
+class _Door:
+    """Where a connection of an episode comes in."""
+
+    __slots__ = ("episode", "memo", "relevant", "upstream", "via")
+
+    def __init__(self, episode: _Episode, via: str, upstream: str, memo: _Memo) -> None:
+        self.episode, self.via, self.upstream, self.memo = episode, via, upstream, memo
+        tape = episode.session.tape
+        self.relevant = {"content-type", "content-encoding"} | tape.vary
+
+    def look(self, request: Request) -> Looked:
+        """The tape's knowledge of a request; hits are remembered, for only they are bounded by the recordings."""
+        known = self.memo.known
+        relevant = self.relevant
+        key = (
+            request.method,
+            request.target,
+            request.body,
+            tuple([pair for pair in request.headers if pair[0].lower() in relevant]),
+        )
+        looked = known.get(key)
+        if looked is None:
+            tape = self.episode.session.tape
+            looked = tape.look_call(request.target, request.body) if self.via == "call" else tape.look(request)
+            if isinstance(looked, Found) and len(request.body) < _MEMO_REQUEST:
+                self.memo.know(key, looked, 2 * len(request.body) + len(request.target))
+        return looked
+
+
+class _Connection(asyncio.Protocol):
+    """One client's connection: httptools parses, this decides. Runs on the server's loop alone."""
+
+    __slots__ = (
+        "_begun",
+        "_body",
+        "_completed",
+        "_door",
+        "_episode",
+        "_expects",
+        "_fault",
+        "_head_bytes",
+        "_headers",
+        "_idle",
+        "_in_head",
+        "_memo",
+        "_out",
+        "_out_bytes",
+        "_over",
+        "_parser",
+        "_paused",
+        "_size",
+        "_todo",
+        "_transport",
+        "_url",
+    )
+
+    def __init__(self, door: _Door) -> None:
+        self._door, self._episode, self._memo = door, door.episode, door.memo.raw
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._todo: deque[_Asked | _Fault | _Submitted] = deque()
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._idle = True
+        self._over = False
+        """Nothing more is read: the connection is closing, or held by a recorded timeout."""
+        self._paused = False
+        self._fault: _Fault | None = None
+        self._begun = self._completed = 0
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._size = self._head_bytes = 0
+        self._in_head = False
+        self._expects = False
+
+    # -- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if len(self._episode.connections) >= _CONNECTIONS:
+            self._over = True
+            self._transport.abort()
+        else:
+            self._episode.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
+        self._forget_body()
+        self._todo.clear()
+        self._episode.connections.discard(self)
+
+    def abort(self) -> None:
+        self._over = True
+        self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._pump()
+        if not self._paused and not self._over:
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self._idle and not self._over:
+            asked = self._memo.get(data)
+            if asked is not None and not self._todo:
+                answer = self._episode.session.take(asked.looked)
+                ready = asked.ready.get(answer)
+                if ready is None:
+                    self._reply(asked, answer)
+                    self._write()
+                else:
+                    self._transport.write(ready[0])
+                    self._episode.log(ready[1], False)
+                return
+        if not self._over:
+            self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        fresh, self._begun, self._completed = self._idle, 0, 0
+        rest = data
+        while rest and not self._over:
+            try:
+                self._parser.feed_data(rest)
+                rest = b""
+            except httptools.HttpParserUpgrade as upgrade:  # what follows is HTTP again: no upgrade is ever accepted
+                rest = rest[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+            except httptools.HttpParserError as error:
+                method, target = self._named()
+                self._todo.append(self._fault or _Fault(400, str(error) or "not HTTP", method, target))
+                self._forget_body()
+                rest = b""
+                break
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD:
+                self._todo.append(_Fault(431, "the request's headers are longer than 64 KiB", *self._named()))
+        if fresh and self._idle and self._begun == 1 and len(self._todo) == 1 and len(data) < _MEMO_REQUEST:
+            asked = self._todo[0]
+            if isinstance(asked, _Asked) and isinstance(asked.looked, Found) and not asked.close:
+                self._door.memo.remember(bytes(data), asked)
+        self._pump()
+        if self._expects and not self._over and not self._todo:
+            self._expects = False
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    # -- the parser's side
+
+    def on_message_begin(self) -> None:
+        self._begun += 1
+        self._idle = False
+        self._in_head = True
+        self._url = b""
+        self._headers = []
+        self._body = []
+        self._size = self._head_bytes = 0
+        self._expects = False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes | None) -> None:
+        if self._in_head:  # else a trailer, which nothing here reads
+            self._headers.append((name, value or b""))
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        length = None
+        size = len(self._url)
+        chunked = False
+        for name, value in self._headers:
+            size += len(name) + len(value) + 4
+            if len(name) in (6, 14, 17):
+                match name.lower():
+                    case b"content-length":
+                        length = int(value) if value.isdigit() else -1
+                    case b"transfer-encoding":
+                        if value.strip().lower() != b"chunked":
+                            self._refuse(501, "only the chunked transfer encoding is understood")
+                        chunked = True
+                    case b"expect":
+                        self._expects = value.strip().lower() == b"100-continue"
+        if size > MAX_HEAD:
+            self._refuse(431, "the request's headers are longer than 64 KiB")
+        if chunked and (length is not None or self._parser.get_http_version() == "1.0"):
+            self._refuse(400, "Transfer-Encoding stands beside Content-Length, or in HTTP/1.0")
+        if length is not None and length > MAX_BODY:
+            self._refuse(413, "the request's body is longer than 64 MiB")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        self._episode.body_bytes += len(body)
+        self._body.append(body)
+        if self._size > MAX_BODY:
+            self._refuse(413, "the request's body is longer than 64 MiB")
+        if self._episode.body_bytes > _EPISODE_BODIES:
+            self._refuse(413, "the episode has more than 256 MiB of request bodies under way")
+
+    def on_message_complete(self) -> None:
+        self._idle = True
+        self._completed += 1
+        parser = self._parser
+        method = parser.get_method().decode("ascii")
+        target = _origin_form(self._url)
+        request = Request(
+            self._door.upstream,
+            method,
+            target,
+            tuple([(_text(name), _text(value)) for name, value in self._headers]),
+            b"".join(self._body),
+        )
+        self._forget_body()
+        old = parser.get_http_version() == "1.0"
+        close = old or not parser.should_keep_alive()
+        if method == "CONNECT" or (parser.should_upgrade() and "websocket" in request.header("upgrade").lower()):
+            looked: Looked = self._episode.session.tape.refuse(request)
+            self._todo.append(_Asked(request, looked, False, old, close or method == "CONNECT"))
+        elif self._door.via == "call":
+            self._todo.append(self._call(request, old, close))
+        else:
+            self._todo.append(_Asked(request, self._door.look(request), method == "HEAD", old, close))
+
+    def _call(self, request: Request, old: bool, close: bool) -> _Asked | _Fault | _Submitted:
+        path = request.target.partition("?")[0]
+        if request.method != "POST":
+            return _Fault(405, "tools are called by POST /<tool>", request.method, request.target)
+        name = unquote_to_bytes(path.removeprefix("/")).decode("utf-8", "replace")
+        if name == SUBMIT_ANSWER and name not in self._episode.session.tape.offered:
+            if len(request.body) > MAX_ANSWER:
+                return _Fault(413, "the answer is longer than 1 MiB", CALL, name)
+            return _Submitted(request.body, close)
+        call = Request("", CALL, name, request.headers, request.body)
+        return _Asked(call, self._door.look(call), False, old, close)
+
+    def _refuse(self, status: int, what: str) -> None:
+        self._fault = _Fault(status, what, *self._named())
+        raise ValueError(what)  # httptools stops, and `_feed` finds the fault
+
+    def _named(self) -> tuple[str, str]:
+        if self._idle:
+            return "", ""
+        try:
+            method = self._parser.get_method().decode("ascii", "replace") if self._url else ""
+        except (AttributeError, ValueError):
+            method = ""
+        return method, _text(self._url[:2048])
+
+    def _forget_body(self) -> None:
+        self._episode.body_bytes -= sum(map(len, self._body))
+        self._body = []
+
+    # -- answers
+
+    def _pump(self) -> None:
+        """Answer what has been asked, in order, while the client reads."""
+        while self._todo and not self._paused and not self._over:
+            match self._todo.popleft():
+                case _Asked() as asked:
+                    self._reply(asked, self._episode.session.take(asked.looked))
+                case _Submitted(body, close):
+                    self._submitted(body, close)
+                case _Fault() as fault:
+                    self._malformed(fault)
+            if self._out_bytes > _WRITE_AT_ONCE:
+                self._write()
+        self._write()
+
+    def _reply(self, asked: _Asked, answer: Answer) -> None:
+        match answer:
+            case Hit():
+                ready = asked.ready.get(answer)
+                if ready is None:
+                    sent = wire.of(answer.recorded.response(), head=asked.head, old=asked.old, close=asked.close)
+                    tail = self._tail(asked, answer, sent.status)
+                    if sent.then != "keep":
+                        self._send(sent, tail, False)
+                        return
+                    ready = asked.ready[answer] = (sent.data, tail)
+                self._out.append(ready[0])
+                self._out_bytes += len(ready[0])
+                self._episode.log(ready[1], False)
+            case Miss():
+                nearest = answer.nearest()
+                value = {
+                    "error": "unrecorded_call",
+                    "kind": answer.kind,
+                    "nearest": nearest and {"method": nearest.method, "path": nearest.path},
+                    "difference": list(nearest.difference) if nearest else [],
+                }
+                tail = self._tail(asked, answer, 403, nearest and nearest.model_dump(mode="json"))
+                self._send(wire.of_json(403, value, head=asked.head, close=asked.close), tail, True)
+            case Capped():
+                sent = wire.of_json(403, {"error": "tool_cap"}, head=asked.head, close=asked.close)
+                self._send(sent, self._tail(asked, answer, 403), True)
+
+    def _send(self, sent: wire.Wire, tail: bytes, refused: bool) -> None:
+        if sent.data:
+            self._out.append(sent.data)
+            self._out_bytes += len(sent.data)
+        if sent.then != "keep":
+            self._over = True
+            self._write()
+        self._episode.log(tail, refused)
+        match sent.then:
+            case "keep":
+                pass
+            case "reset":
+                raw = self._transport.get_extra_info("socket")
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self._transport.abort()
+            case "close" if sent.hold_s:
+                asyncio.get_running_loop().call_later(sent.hold_s, self._transport.close)
+            case "close":
+                self._transport.close()
+
+    def _submitted(self, body: bytes, close: bool) -> None:
+        self._episode.answer = body
+        members = {
+            "via": "call",
+            "upstream": "",
+            "method": CALL,
+            "path": SUBMIT_ANSWER,
+            "fingerprint": "",
+            "outcome": "answer",
+            "status": 200,
+            "body": journals.body_text(body),
+        }
+        self._send(wire.of_json(200, {"accepted": True}, close=close), journals.tail(members), False)
+
+    def _malformed(self, fault: _Fault) -> None:
+        members = {
+            "via": self._door.via,
+            "upstream": self._door.upstream,
+            "method": fault.method,
+            "path": fault.target,
+            "fingerprint": "",
+            "outcome": "malformed",
+            "status": fault.status,
+            "schema_errors": [],
+            "body": fault.what,
+        }
+        sent = wire.of_json(fault.status, {"error": "malformed_request", "what": fault.what}, close=True)
+        self._send(sent, journals.tail(members), True)
+
+    def _tail(self, asked: _Asked, answer: Answer, status: int, nearest: Any = None) -> bytes:
+        request = asked.request
+        members = {
+            "via": self._door.via,
+            "upstream": request.upstream,
+            "method": request.method,
+            "path": request.target,
+            "fingerprint": answer.fingerprint,
+            "outcome": {Hit: "hit", Miss: "miss", Capped: "capped"}[type(answer)],
+            "kind": answer.kind if isinstance(answer, Miss) else None,
+            "status": status,
+            "repeat": answer.repeated if isinstance(answer, Hit | Miss) else False,
+            "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
+            "tool": answer.verdict.tool,
+            "schema_errors": answer.verdict.errors,
+            "nearest": nearest,
+            "body": journals.body_text(request.body),
+        }
+        return journals.tail(members)
+
+    def _write(self) -> None:
+        if self._out:
+            out = self._out
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
+            self._out_bytes = 0
+
+
+def _origin_form(url: bytes) -> str:
+    """Path and query of a target; of an absolute one, which a client sends when it takes us for a proxy, its own."""
+    lower = url[:8].lower()
+    if lower.startswith((b"http://", b"https://")):
+        rest = url[url.index(b"://") + 3 :]
+        for place, byte in enumerate(rest):
+            if byte in b"/?":
+                return _text(rest[place:] if byte == 0x2F else b"/" + rest[place:])
+        return "/"
+    return _text(url)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

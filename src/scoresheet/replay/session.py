@@ -1,0 +1,502 @@
+"""Replay as values: `ask(request)` gives `Hit | Miss | Capped`. Pure: no sockets, files, clock or threads.
+
+A `Tape` is one task's recordings, compiled once and shared by every episode of the task: it never changes. A `Session`
+is one episode's place on it. Any number of threads may ask one session: its only state are counters, and each is moved
+by one `next` of an `itertools.count`, which the interpreter does as one step; two askers never get the same place of a
+sequence, nor the same call number. The price of a request does not depend on how many calls are recorded.
+"""
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+import jsonschema_rs
+
+from scoresheet import canonical
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.call_record import MissKind, Nearest
+from scoresheet.documents.manifest import Protocol
+from scoresheet.documents.task import Call, Task
+from scoresheet.documents.tool import CALL, Request, Response, Tool
+from scoresheet.errors import Malformed
+from scoresheet.pack import fingerprint
+from scoresheet.pack.toolbox import Toolbox
+
+OnExhausted = Literal["last", "refuse"]
+
+_NEIGHBOURS = 16
+"""Recordings on each side of the asked one, in order of their text, that are compared to find the nearest."""
+_SAMPLES = 32
+"""Recordings spread over a group that are compared as well: neighbours in text differ late, not least."""
+_LINES = 20
+_COMPARED_BYTES = 256 * 1024
+_SHOWN = 120
+_SCHEMA_ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """One recorded call of the tape."""
+
+    place: int
+    """Where it stands in the task's `calls`."""
+    fingerprint: str
+    call: Call
+
+    def response(self) -> Response:
+        """The literal answer."""
+        return self.call.response()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What the tools' schemas say of one request."""
+
+    tool: str | None = None
+    """The tool that the request is a call of; `None` when that can't be told."""
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hit:
+    """The recorded answer. A schema-invalid call that was recorded is a hit all the same."""
+
+    recorded: Recorded
+    repeated: bool
+    """True beyond the recorded count of this fingerprint."""
+    verdict: Verdict
+
+    @property
+    def fingerprint(self) -> str:
+        return self.recorded.fingerprint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Miss:
+    """No recording answers the request, and why."""
+
+    kind: MissKind
+    fingerprint: str
+    verdict: Verdict
+    request: Request
+    tape: "Tape" = field(repr=False)
+    repeated: bool = False
+    recorded_count: int = 0
+    """How often this very request was recorded: above 0 when the kind is `exhausted`."""
+
+    def nearest(self) -> Nearest | None:
+        """The recorded request most like this one, with readable lines of difference; `None` when none is known.
+
+        v1 recordings hold no readable request, so they never have one. Bounded: it compares at most about 64
+        recordings, whatever the size of the tape.
+        """
+        return self.tape.nearest(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capped:
+    """One call more than `max_tool_calls`: not answered."""
+
+    fingerprint: str
+    verdict: Verdict
+
+
+Answer = Hit | Miss | Capped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A request that the tape knows, before the episode's counters are asked: the same for every episode."""
+
+    fingerprint: str
+    verdict: Verdict
+    hits: tuple[Hit, ...]
+    """Answer of the first call, the second…; v1 answers every time with the first entry."""
+    beyond: Hit | Miss
+    """Answer of every call after those."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Absent:
+    """A request that the tape does not know."""
+
+    miss: Miss
+
+
+Looked = Found | Absent
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Tape:
+    """One task's recordings, compiled. `Tape.of` makes it; nothing changes it."""
+
+    protocol: Protocol
+    on_exhausted: OnExhausted
+    offered: frozenset[str]
+    schema_unchecked: tuple[str, ...]
+    """Offered tools whose arguments can't be checked: no `tools/<name>.json` or no `http` (v1), or no schema."""
+    vary: frozenset[str]
+    """Lower-case names of every header that can change an answer of this tape."""
+    sequences: Mapping[str, tuple[Recorded, ...]]
+    _toolbox: Toolbox
+    _validators: Mapping[str, Any]
+    _groups: Mapping[tuple[str, str, str], tuple[Recorded, ...]]
+    _places: tuple[tuple[str, str, str], ...]
+    _memo: dict[Any, Any]
+    """Search indexes of groups, built when first missed: a cache, not state."""
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        tools: Mapping[str, Tool] | Toolbox,
+        protocol: Protocol = "tool-replay-v2",
+        on_exhausted: OnExhausted = "last",
+    ) -> Self:
+        """The tape of one task; `tools` are the pack's, by name, or their toolbox, which tasks may share.
+
+        Raises `Malformed` when a tool's schema is no JSON Schema, or refers to one that is not inside it.
+        """
+        toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools.values())
+        tools = toolbox.by_name
+        offered = tuple(reference.name for reference in task.tools)
+        v1 = protocol == "tool-replay-v1"
+        known = {name: tools[name] for name in offered if name in tools}
+        sequences: dict[str, list[Recorded]] = {}
+        groups: dict[tuple[str, str, str], list[Recorded]] = {}
+        for place, call in enumerate(task.calls):
+            recorded = Recorded(place, call.request_fingerprint, call)
+            sequence = sequences.setdefault(recorded.fingerprint, [])
+            if call.request is not None and not sequence:
+                group = (call.request.upstream, call.request.path, call.request.method)
+                groups.setdefault(group, []).append(recorded)
+            sequence.append(recorded)
+        return cls(
+            protocol=protocol,
+            on_exhausted=on_exhausted,
+            offered=frozenset(offered),
+            schema_unchecked=tuple(
+                name
+                for name in offered
+                if name not in known or known[name].input_schema is None or (v1 and known[name].http is None)
+            ),
+            vary=frozenset(
+                header.lower() for tool in tools.values() if tool.http is not None for header in tool.http.vary
+            ),
+            sequences={key: tuple(entries) for key, entries in sequences.items()},
+            _toolbox=toolbox,
+            _validators={
+                name: _validator(name, tool.input_schema)
+                for name, tool in known.items()
+                if tool.input_schema is not None
+            },
+            _groups={key: tuple(entries) for key, entries in groups.items()},
+            _places=tuple(sorted(groups)),
+            _memo={},
+        )
+
+    def look(self, request: Request) -> Looked:
+        """What the tape knows of a request at a recorded API's door."""
+        return self._look(request, self._verdict(request))
+
+    def look_call(self, name: str, arguments: bytes) -> Looked:
+        """What the tape knows of a tool called by name; `arguments` is strict JSON, no bytes are `{}`."""
+        request = Request("", CALL, name, (), arguments)
+        if name not in self.offered:
+            verdict = Verdict(name, (f"{name}: the task offers no such tool",))
+            return Absent(Miss("unknown_tool", self._digest(request), verdict, request, self))
+        tool = self._toolbox.by_name.get(name) or Tool(name=name)
+        try:
+            value = canonical.loads(arguments) if arguments else {}
+        except canonical.JsonError as error:
+            verdict = Verdict(name, (f"{name}: the arguments are not strict JSON: {error.what}",))
+            return Absent(Miss("no_match", self._digest(request), verdict, request, self))
+        if not isinstance(value, dict):
+            verdict = Verdict(name, (f"{name}: the arguments must be a JSON object",))
+            return Absent(Miss("no_match", self._digest(request), verdict, request, self))
+        verdict = Verdict(name, self._schema_errors(name, value))
+        try:
+            request = self._toolbox.request_for(tool, value)
+        except Malformed as error:  # an argument that the path template needs is missing or is no scalar
+            verdict = Verdict(name, verdict.errors or (f"{name}: {error.what}",))
+            return Absent(Miss("no_match", self._digest(request), verdict, request, self))
+        return self._look(request, verdict)
+
+    def refuse(self, request: Request) -> Absent:
+        """A request that no recording can answer, whatever its fingerprint: a tunnel, a protocol upgrade."""
+        return Absent(Miss("no_match", self._digest(request), Verdict(), request, self))
+
+    def nearest(self, miss: Miss) -> Nearest | None:
+        """See `Miss.nearest`."""
+        asked = miss.request
+        if miss.recorded_count:
+            first = self.sequences[miss.fingerprint][0].call.request
+            method, path = (first.method, first.path) if first else (asked.method, asked.target)
+            count = miss.recorded_count
+            return Nearest(
+                fingerprint=miss.fingerprint,
+                method=method,
+                path=path,
+                difference=(f"recorded {count} time{'s' * (count != 1)}, asked once more",),
+            )
+        best: tuple[int, int, Recorded, tuple[str, ...]] | None = None
+        own = self._parts(asked)
+        for recorded in self._candidates(asked):
+            copy = recorded.call.request
+            assert copy is not None  # only calls with a readable request are in a group
+            lines = _difference(self._parts(copy.as_request()), own)
+            if best is None or (len(lines), recorded.place) < best[:2]:
+                best = (len(lines), recorded.place, recorded, lines)
+        if best is None:
+            return None
+        recorded, lines = best[2], best[3]
+        copy = recorded.call.request
+        assert copy is not None
+        path = copy.path if copy.query is None else f"{copy.path}?{copy.query}"
+        more = (f"and {len(lines) - _LINES} more",) if len(lines) > _LINES else ()
+        return Nearest(
+            fingerprint=recorded.fingerprint, method=copy.method, path=path, difference=(*lines[:_LINES], *more)
+        )
+
+    def _look(self, request: Request, verdict: Verdict) -> Looked:
+        digests = self._digests(request)
+        for digest in digests:
+            if sequence := self.sequences.get(digest):
+                return self._found(digest, sequence, verdict, request)
+        return Absent(Miss("no_match", digests[0] if digests else "", verdict, request, self))
+
+    def _found(self, digest: str, sequence: tuple[Recorded, ...], verdict: Verdict, request: Request) -> Found:
+        if self.protocol == "tool-replay-v1":
+            sequence = (sequence[0],) * len(sequence)
+        beyond: Hit | Miss
+        if self.protocol == "tool-replay-v1" or self.on_exhausted == "last":
+            beyond = Hit(sequence[-1], True, verdict)
+        else:
+            beyond = Miss("exhausted", digest, verdict, request, self, True, len(sequence))
+        return Found(digest, verdict, tuple(Hit(recorded, False, verdict) for recorded in sequence), beyond)
+
+    def _digests(self, request: Request) -> tuple[str, ...]:
+        if self.protocol == "tool-replay-v1":
+            return fingerprint.v1_of(request)
+        _, vary, ignore = self._toolbox.rules_for(request)
+        return (fingerprint.v2(request, vary, ignore),)
+
+    def _digest(self, request: Request) -> str:
+        digests = self._digests(request)
+        return digests[0] if digests else ""
+
+    def _verdict(self, request: Request) -> Verdict:
+        found = self._toolbox.find(request)
+        if found is None:
+            if not self.offered or self.schema_unchecked:  # it may be a call of a tool that can't be told
+                return Verdict()
+            return Verdict(None, (f"{request.method} {_cut(request.target)}: no offered tool takes this request",))
+        tool, arguments = found
+        if tool.name not in self.offered:
+            return Verdict(tool.name, (f"{tool.name}: the task does not offer this tool",))
+        return Verdict(tool.name, self._schema_errors(tool.name, arguments))
+
+    def _schema_errors(self, name: str, arguments: JsonValue) -> tuple[str, ...]:
+        validator = self._validators.get(name)
+        if validator is None or name in self.schema_unchecked or validator.is_valid(arguments):
+            return ()
+        return tuple(
+            f"{name}: {_pointer(error.instance_path)}: {_cut(error.message)}"
+            for error in itertools.islice(validator.iter_errors(arguments), _SCHEMA_ERRORS)
+        )
+
+    def _parts(self, request: Request) -> dict[str, Any]:
+        if len(request.body) > _COMPARED_BYTES:
+            text = f"{len(request.body)} bytes, too many to compare here"
+            request = replace(request, headers=(("content-type", "text/plain"),), body=text.encode())
+        _, vary, ignore = self._toolbox.rules_for(request)
+        return fingerprint.form(request, vary, ignore)
+
+    def _candidates(self, asked: Request) -> Iterable[Recorded]:
+        if not self._places:
+            return ()
+        path = asked.target.partition("?")[0] or "/"
+        groups = [(asked.upstream, path, asked.method)]
+        if groups[0] not in self._groups:
+            place = bisect_left(self._places, groups[0])
+            groups = list(self._places[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS])
+            seen: list[Recorded] = []
+            for group in groups:
+                seen.extend(self._near(group, asked, 2))
+            return seen
+        return self._near(groups[0], asked, _NEIGHBOURS)
+
+    def _near(self, group: tuple[str, str, str], asked: Request, neighbours: int) -> Sequence[Recorded]:
+        """At most `4 * neighbours` recordings of one group: those next to the asked one in text, and samples."""
+        entries = self._groups[group]
+        if len(entries) <= 2 * neighbours:
+            return entries
+        index = self._memo.get(group)
+        if index is None:
+            index = sorted(((_text(entry.call), entry.place, entry) for entry in entries), key=lambda item: item[:2])
+            self._memo[group] = index
+        place = bisect_left(index, (_asked_text(asked), -1), key=lambda item: item[:2])
+        near = index[max(0, place - neighbours) : place + neighbours]
+        step = max(1, len(index) // min(_SAMPLES, 2 * neighbours))
+        return [item[2] for item in (*near, *index[::step])]
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One episode's place on a tape. `asked` counts; `ask` and `call` give the next answer."""
+
+    tape: Tape
+    max_tool_calls: int | None = None
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    _counters: dict[str, "itertools.count[int]"] = field(default_factory=dict)
+
+    def ask(self, request: Request) -> Answer:
+        """The answer to a request at a recorded API's door."""
+        return self.take(self.tape.look(request))
+
+    def call(self, name: str, arguments: bytes) -> Answer:
+        """The answer to a tool called by name."""
+        return self.take(self.tape.look_call(name, arguments))
+
+    def take(self, looked: Looked) -> Answer:
+        """The answer to what the tape knows, moving this episode's counters by one call."""
+        if self.max_tool_calls is not None and next(self._numbers) > self.max_tool_calls:
+            return _capped(looked)
+        if isinstance(looked, Absent):
+            return looked.miss
+        counter = self._counters.get(looked.fingerprint)
+        if counter is None:
+            counter = self._counters.setdefault(looked.fingerprint, itertools.count())
+        place = next(counter)
+        return looked.hits[place] if place < len(looked.hits) else looked.beyond
+
+
+def _capped(looked: Looked) -> Capped:
+    if isinstance(looked, Found):
+        return Capped(looked.fingerprint, looked.verdict)
+    return Capped(looked.miss.fingerprint, looked.miss.verdict)
+
+
+def _refuse_reference(uri: str) -> JsonValue:
+    raise ValueError(f"{uri} is outside the tool's own file, and nothing is fetched")
+
+
+def _validator(name: str, schema: JsonValue) -> Any:
+    try:
+        return jsonschema_rs.Draft202012Validator(schema, retriever=_refuse_reference)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        what = str(error).partition("\n")[0]
+        raise Malformed(
+            f"inputSchema is no JSON Schema 2020-12 that can be used alone: {what}",
+            f"tools/{name}.json",
+            "mend the schema; put what it refers to under its own $defs",
+        ) from error
+
+
+def _text(call: Call) -> str:
+    copy = call.request
+    assert copy is not None
+    return f"{copy.query or ''}\n{_body_text(copy.body) if 'body' in copy.model_fields_set else copy.body_text or ''}"
+
+
+def _asked_text(asked: Request) -> str:
+    query = asked.target.partition("?")[2]
+    try:
+        return f"{query}\n{_body_text(canonical.loads(asked.body))}"
+    except canonical.JsonError:
+        return f"{query}\n{asked.body[:_COMPARED_BYTES].decode('latin-1')}"
+
+
+def _body_text(value: JsonValue) -> str:
+    return canonical.jcs_fast(value).decode()
+
+
+def _difference(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Readable lines of how two canonical requests differ; the whole list, its length being their distance."""
+    lines = [
+        f"{part}: recorded {_shown(recorded[part])}, asked {_shown(asked[part])}"
+        for part in ("upstream", "method", "path")
+        if recorded[part] != asked[part]
+    ]
+    lines += _pairs("query", recorded["query"], asked["query"])
+    lines += _pairs("header", recorded["vary"], asked["vary"])
+    (was, *old), (now, *new) = recorded["body"], asked["body"]
+    if was != now:
+        lines.append(f"body: recorded {_KINDS[was]}, asked {_KINDS[now]}")
+    elif was == "json":
+        _walk("", old[0], new[0], lines.append)
+    elif was == "form":
+        lines += _pairs("form", old[0], new[0])
+    elif old != new:
+        lines.append(f"body: recorded {_shown(old)}, asked {_shown(new)}")
+    return tuple(lines)
+
+
+_KINDS = {
+    "none": "no body",
+    "json": "JSON",
+    "form": "a form",
+    "multipart": "a multipart form",
+    "bytes": "bytes that are not JSON",
+}
+
+
+def _pairs(part: str, recorded: Sequence[Any], asked: Sequence[Any]) -> list[str]:
+    if recorded == asked:
+        return []
+    old, new = _by_name(recorded), _by_name(asked)
+    return [
+        f"{part} {name}: recorded {_values(old.get(name))}, asked {_values(new.get(name))}"
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _by_name(pairs: Sequence[Any]) -> dict[str, list[Any]]:
+    named: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        named.setdefault(name if isinstance(name, str) else name["raw"], []).append(value)
+    return named
+
+
+def _values(values: list[Any] | None) -> str:
+    if values is None:
+        return "nothing"
+    return ", ".join("no value" if value is None else _shown(value) for value in values)
+
+
+def _walk(pointer: str, recorded: JsonValue, asked: JsonValue, say: Callable[[str], None]) -> None:
+    if isinstance(recorded, dict) and isinstance(asked, dict):
+        for key in dict.fromkeys((*recorded, *asked)):
+            inner = f"{pointer}/{_escaped(key)}"
+            if key not in recorded:
+                say(f"body {inner}: recorded nothing, asked {_shown(asked[key])}")
+            elif key not in asked:
+                say(f"body {inner}: recorded {_shown(recorded[key])}, asked nothing")
+            else:
+                _walk(inner, recorded[key], asked[key], say)
+    elif isinstance(recorded, list) and isinstance(asked, list):
+        for place, (old, new) in enumerate(zip(recorded, asked, strict=False)):
+            _walk(f"{pointer}/{place}", old, new, say)
+        if len(recorded) != len(asked):
+            say(f"body {pointer or '/'}: recorded {len(recorded)} items, asked {len(asked)}")
+    elif canonical.jcs(recorded) != canonical.jcs(asked):  # 1 is 1.0, true is not 1
+        say(f"body {pointer or '(whole)'}: recorded {_shown(recorded)}, asked {_shown(asked)}")
+
+
+def _shown(value: JsonValue) -> str:
+    return _cut(canonical.jcs(value).decode())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    return "".join("/" + _escaped(str(part)) for part in path) or "(whole)"
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
