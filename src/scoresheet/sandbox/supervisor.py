@@ -1,0 +1,152 @@
+"""The parent of an agent that is not isolated: a program of its own, started with `python -I -S`.
+
+It adopts every process that the agent leaves behind (PR_SET_CHILD_SUBREAPER), ends them all when the agent ends, when
+it is told to, or when the runner goes away, reaps them so that their CPU time is counted, and reports once. Standard
+library only; it isolates nothing.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+
+
+def main() -> None:
+    """Serve one agent; argv[1] is a socket: a JSON order in, then any byte or its end stops; a report out."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    line, stop_now = _line(control)
+    order = json.loads(line)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    agent = os.fork()
+    if agent == 0:
+        _become(order)
+    for descriptor in (0, 1, 2):  # the runner must see end of file when the agent's own processes are dead
+        os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+    code = None if stop_now else _watch(control, woken, agent)
+    left = _end_all(agent)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = {
+        "exit_code": code if code is not None else left,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_memory_bytes": usage.ru_maxrss * 1024,
+    }
+    with contextlib.suppress(OSError):  # the runner may be gone: then nobody reads the report
+        control.sendall(json.dumps(report).encode() + b"\n")
+
+
+def _line(control: socket.socket) -> tuple[bytes, bool]:
+    """The order, and whether a stop came right behind it."""
+    data = b""
+    while b"\n" not in data:
+        part = control.recv(65536)
+        if not part:
+            sys.exit(1)
+        data += part
+    line, _, rest = data.partition(b"\n")
+    return line, rest != b""
+
+
+def _become(order: dict) -> None:  # type: ignore[type-arg]  # plain JSON
+    try:
+        signal.set_wakeup_fd(-1)
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(name, signal.SIG_DFL)
+        os.setsid()
+        os.chdir(order["cwd"])
+        for name, value in order["rlimits"].items():
+            which = getattr(resource, name)
+            hard = resource.getrlimit(which)[1]
+            bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (bound, bound))
+        os.closerange(3, 65536)
+        os.execvpe(order["argv"][0], order["argv"], order["env"])
+    except BaseException as error:  # noqa: BLE001  # a forked child must never return into its parent's code
+        os.write(2, f"cannot start the agent: {error}\n".encode())
+    os._exit(127)
+
+
+def _watch(control: socket.socket, woken: int, agent: int) -> int | None:
+    """The agent's exit status, or `None` when it must be ended first."""
+    while True:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return None
+            if pid == 0:
+                break
+            if pid == agent:
+                return os.waitstatus_to_exitcode(status)
+        ready, _, _ = select.select([control.fileno(), woken], [], [])
+        if control.fileno() in ready:
+            return None
+        with contextlib.suppress(BlockingIOError):
+            os.read(woken, 4096)
+
+
+def _end_all(agent: int) -> int | None:
+    """End and reap every descendant: first stopped, so that none can outrun its end by forking."""
+    code = None
+    while True:
+        seen: set[int] = set()
+        while fresh := [pid for pid in _descendants() if pid not in seen]:
+            seen.update(fresh)
+            for pid in fresh:
+                _signal(pid, signal.SIGSTOP)
+        for pid in seen:
+            _signal(pid, signal.SIGKILL)
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid == agent:
+                    code = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return code
+        time.sleep(0.001)
+
+
+def _descendants() -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if fields[0] not in (b"Z", b"X"):
+                parents.setdefault(int(fields[1]), []).append(int(name))
+    found: list[int] = []
+    below = [os.getpid()]
+    while below:
+        children = parents.get(below.pop(), [])
+        found += children
+        below += children
+    return found
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+if __name__ == "__main__":
+    main()
