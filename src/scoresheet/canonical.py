@@ -39,8 +39,8 @@ def loads(data: bytes | str) -> JsonValue:
 
     Raises `JsonError` and nothing else.
     """
-    value, _ = _parse(data)
-    return value
+    quick = _quick(data) if isinstance(data, bytes) else None
+    return _parse(data)[0] if quick is None else quick[0]
 
 
 def jcs(value: JsonValue) -> bytes:
@@ -58,19 +58,29 @@ def jcs(value: JsonValue) -> bytes:
 
 def jcs_of(data: bytes) -> bytes:
     """`jcs(loads(data))`, many times faster for everyday documents."""
-    # An object or array, no `\u` escape, and no more brackets than levels are allowed: then what orjson reads and
-    # writes back differs from the strict reading only by a member given twice, which would lose a colon, or by numbers.
-    if data[:1] in (b"{", b"[") and b"\\u" not in data and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        try:
-            text = orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
-        except (orjson.JSONDecodeError, TypeError):
-            pass  # `_parse` says what is wrong
-        else:
-            keys_agree = text.isascii() or not (_HIGH_BMP(text) and _ASTRAL(text))
-            if data.count(b":") == text.count(b":") and not _UNLIKE_JCS(text) and keys_agree:
-                return text
+    quick = _quick(data)
+    if quick is not None:
+        return quick[1]
     value, plain = _parse(data)
     return jcs_fast(value) if plain else jcs(value)
+
+
+def _quick(data: bytes) -> tuple[JsonValue, bytes] | None:
+    """The value and its RFC 8785 text by orjson, when that is sure to be what the strict reading gives.
+
+    An object or array, no `u` escape, no more brackets than levels are allowed: then what orjson reads and writes back
+    can differ from the strict reading only by a member given twice, which loses a colon, or by numbers.
+    """
+    if data[:1] not in (b"{", b"[") or b"\\u" in data or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        return None
+    try:
+        value = orjson.loads(data)
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except (orjson.JSONDecodeError, TypeError):
+        return None  # `_parse` says what is wrong
+    if data.count(b":") != text.count(b":") or _UNLIKE_JCS(text):
+        return None
+    return None if not text.isascii() and _HIGH_BMP(text) and _ASTRAL(text) else (value, text)
 
 
 def jcs_fast(value: JsonValue) -> bytes:

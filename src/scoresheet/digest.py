@@ -58,7 +58,7 @@ def of_open(fd: int, where: str) -> FileDigest:
     if not stat.S_ISREG(before.st_mode):
         raise Refused("not a regular file", [Finding("pack-type", where, "not a regular file")], where)
     if before.st_size <= _CHUNK:
-        data = os.read(fd, _CHUNK + 1)
+        data = os.read(fd, before.st_size + 1)
         size, hashed = len(data), hashlib.sha256(data)
     else:
         size, hashed = 0, hashlib.sha256()
@@ -66,11 +66,20 @@ def of_open(fd: int, where: str) -> FileDigest:
         while count := os.readv(fd, [buffer]):
             hashed.update(buffer[:count])
             size += count
-    after = os.fstat(fd)
-    if size != before.st_size or _state(before) != _state(after):
-        what = "the file changed while it was read"
-        raise Refused(what, [Finding("pack-changed", where, what, "freeze again when nothing writes to it")], where)
+    _unchanged(fd, before, size, where)
     return FileDigest(Digest(hashed.hexdigest()), size, bool(before.st_mode & 0o100), before.st_nlink)
+
+
+def read_open(fd: int, where: str) -> tuple[FileDigest, bytes]:
+    """`of_open`, and the very bytes that were hashed."""
+    before = os.fstat(fd)
+    if not stat.S_ISREG(before.st_mode):
+        raise Refused("not a regular file", [Finding("pack-type", where, "not a regular file")], where)
+    data = os.read(fd, before.st_size + 1)
+    while len(data) < before.st_size and (more := os.read(fd, before.st_size + 1 - len(data))):
+        data += more
+    _unchanged(fd, before, len(data), where)
+    return FileDigest(of(data), len(data), bool(before.st_mode & 0o100), before.st_nlink), data
 
 
 def of_file(path: str | Path) -> FileDigest:
@@ -80,6 +89,12 @@ def of_file(path: str | Path) -> FileDigest:
         return of_open(fd, str(path))
     finally:
         os.close(fd)
+
+
+def _unchanged(fd: int, before: os.stat_result, size: int, where: str) -> None:
+    if size != before.st_size or _state(before) != _state(os.fstat(fd)):
+        what = "the file changed while it was read"
+        raise Refused(what, [Finding("pack-changed", where, what, "freeze again when nothing writes to it")], where)
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int]:

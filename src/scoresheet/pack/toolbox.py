@@ -137,13 +137,19 @@ class Toolbox:
         try:
             return self._remembered[key]
         except KeyError:
-            root = self._roots.get(key[:2])
-            ends = [] if root is None else list(_ends(root, target.normal_path(key[2]).split("/"), 0))
+            segments = target.normal_path(key[2]).split("/")
+            ends = [end for root in self._starts(key[0], key[1]) for end in _ends(root, segments, 0)]
             best = max(ends, key=lambda end: end.literal, default=None)
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
             self._remembered[key] = best
             return best
+
+    def _starts(self, upstream: str, method: str) -> tuple[_Node, ...]:
+        if upstream:
+            root = self._roots.get((upstream, method))
+            return () if root is None else (root,)
+        return tuple(root for (_, known), root in self._roots.items() if known == method)  # v1 knows no upstreams
 
 
 def _is_call(request: Request) -> bool:
