@@ -96,7 +96,7 @@ async function lookUp() {
   if ((m = question.match(/^List (\w+) of (\w+)/))) return { list: await column(m[1], m[2]) };
   if ((m = question.match(/^Name the most frequent (\w+) of (\w+)/))) {
     const page = await ask(table(m[2], { _size: 0, _facet: m[1] }));
-    const { value, count } = page.facet_results.results[m[1]].results[0];
+    const { value, count } = page.facet_results[m[1]].results[0];
     return { value, count };
   }
   let path;

@@ -107,7 +107,7 @@ def look_up(question: str, call: Call) -> dict[str, Any]:
             return {"list": [row[match[1]] for row in rows(match[2], question, call)]}
         if match := re.match(r"Name the most frequent (\w+) of (\w+)", question):
             page = ask(call, table(match[2], question, _size=0, _facet=match[1]))
-            first = page["facet_results"]["results"][match[1]]["results"][0]
+            first = page["facet_results"][match[1]]["results"][0]
             return {"value": first["value"], "count": first["count"]}
         if match := re.match(r"Give (\w+) of the row of (\w+) with the (largest|smallest) (\w+)", question):
             order = "_sort_desc" if match[3] == "largest" else "_sort"

@@ -100,7 +100,7 @@ CONDITIONS
 }
 
 # member NAME: every value of a member in the rows, as JSON, a line each
-member() { printf '%s\n' "$text" | grep -o "\"$1\": *\(\"[^\"]*\"\|[-0-9.]*\)" | sed "s/^\"$1\": *//"; }
+member() { printf '%s\n' "$text" | grep -o "\"$1\": *\(\"\([^\"\\\\]\|\\\\.\)*\"\|[-0-9.]*\)" | sed "s/^\"$1\": *//"; }
 
 # column NAME TABLE: every value of a column, page after page, into $values
 column() {

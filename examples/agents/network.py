@@ -4,7 +4,7 @@
     scoresheet run PACK --agent 'python3 examples/agents/network.py 127.0.0.1:8080' --seat laptop-a
 
 It tries addresses that are set aside for documentation (RFC 5737, RFC 3849), names, and what it is given: a service on
-the host's own loopback, say. Each attempt and its end is a line on stderr, and so on record; the answer holds `reached`.
+the host's own loopback, say. Each attempt and its end is a line on stderr, so on record; the answer holds `reached`.
 """
 
 import json

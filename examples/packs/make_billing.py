@@ -32,7 +32,7 @@ Read the order, then each of its payments in the order listed, then send the ref
 something left, then from the next. Of two orders read both, and refund the one whose duplicate_of names the other.
 Look at nothing else, and never send a refund again.
 
-Answer {{"refunded": true, "amount": CENTS}} with the sum of what was refunded, or {{"refunded": false, "reason": CODE}}.
+Answer {{"refunded": true, "amount": CENTS}} with the sum of all refunds, or {{"refunded": false, "reason": CODE}}.
 CODE is, in this order: the `code` of the API's error; window_closed when today is after refund_until; not_captured when
 a payment is not captured; already_refunded when nothing is left; amount_exceeds_remaining when less is left than asked.
 Send no refund in any of the last four.
