@@ -108,6 +108,12 @@ class RunPlan(ToolDocument):
     resumed_at: Many[str] = ()
     """One entry for every `--resume`."""
     ended_at: str | None = None
+    pack_verified: bool = False
+    """True when every file of the pack was compared with its manifest before the first episode."""
+    card_sha256: Sha256 | None = None
+    """Digest of the protocol card as it lay beside the pack; `null`: there was none."""
+    model_endpoints: Many[str] = ()
+    """`host:port` of every model endpoint that the episodes could reach through the model door."""
     status: Status = "running"
     draft: Many[str] = ()
     """Why the report of this run can only be a draft."""
