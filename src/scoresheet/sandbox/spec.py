@@ -16,6 +16,8 @@ from typing import Protocol, Self
 from scoresheet.documents.evidence import Evidence
 
 WORK = "/work"
+HOME = "/home/agent"
+"""The agent's home: empty, in memory."""
 ANSWER = "/run/answer/answer.json"
 """Inside the sandbox: on a small mount of its own, read by our pid 1 when every other process is dead."""
 TASK = "/run/scoresheet/task.json"
@@ -66,7 +68,10 @@ class SandboxSpec:
     files: tuple[tuple[str, bytes], ...] = ()
     """Read-only files: path inside, content."""
     workspace: Path | None = None
-    """Bound read-write at /work, as the last mount; `None` gives an empty /work of `work_bytes` in memory."""
+    """Bound at /work, as the last mount; `None` gives an empty /work of `work_bytes` in memory.
+
+    It is given away: as root its files become the episode's account's."""
+    workspace_writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
