@@ -15,13 +15,7 @@ from scoresheet.documents.task import Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import portable, tree
-
-MANIFEST = "manifest.json"
-CARD = "card.yaml"
-FROZEN_AT = "frozen_at.txt"
-RECEIPTS = "receipts.jsonl"
-BESIDE = frozenset({MANIFEST, CARD, FROZEN_AT, RECEIPTS})
-"""Top-level files beside the frozen pack: in no manifest and no tarball."""
+from scoresheet.pack.freeze import BESIDE, CARD, FROZEN_AT, MANIFEST, RECEIPTS
 
 _EXPONENT = re.compile(rb"[:\n] *-?[0-9][0-9.]*e")
 
@@ -114,7 +108,7 @@ class Pack:
         v1 = self.manifest.protocol == "tool-replay-v1"
         entries = [entry for entry in listing.files if self._is_frozen(entry.path, v1)]
         found, findings = tree.digests(self.root, entries, progress)
-        problems = [finding for finding in (*listing.findings, *findings) if self._is_frozen(finding.where, v1)]
+        problems = [*listing.findings, *findings]
         broken = {finding.where for finding in problems}
         for path in sorted({*self.manifest.tasks, *self.manifest.files} - found.keys() - broken):
             problems.append(Finding("pack-missing", path, "frozen, but not there", "restore it, or freeze again"))
@@ -272,3 +266,6 @@ def _differs(path: str, expected: str, found: str, data: bytes) -> Finding:
         what = "only the line endings differ from what was frozen"
         return Finding("pack-differs", path, what, "add `* -text` to .gitattributes and check the pack out again")
     return Finding("pack-differs", path, f"frozen as {expected}, but it is {found}", "restore it, or freeze again")
+
+
+__all__ = ["BESIDE", "CARD", "FROZEN_AT", "MANIFEST", "RECEIPTS", "Pack", "Tools", "manifest_of"]

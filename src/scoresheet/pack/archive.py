@@ -1,0 +1,96 @@
+"""The pack as one file: an uncompressed tar whose bytes depend on the pack's files alone. Its digest is
+`suite.fixture_hash` of the protocol card.
+
+Entries are sorted by the bytes of their path; mtime, uid and gid are 0, owners have no names, modes are 0644 or 0755.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from scoresheet.digest import Digest, FileDigest
+from scoresheet.errors import Finding, Refused, Usage
+from scoresheet.pack import tree
+
+_CHUNK = 1 << 20
+_RECORD = 10240
+"""POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
+
+
+def write(root: str | Path, files: Mapping[str, FileDigest], out: str | Path) -> Digest:
+    """The digest of the tar of `files` below `root`, written to `out`.
+
+    Raises `Refused` when a file is not what `files` says, and `Usage` when `out` lies inside `root` or can't be
+    written; nothing is left at `out` then.
+    """
+    out = Path(out)
+    if out.resolve().is_relative_to(Path(root).resolve()):
+        raise Usage("the tarball would lie inside the pack that it holds", str(out), "write it beside the pack")
+    temporary = out.with_name(f".scoresheet-{os.getpid()}.tmp")
+    hashed = hashlib.sha256()
+    try:
+        with temporary.open("xb") as file:
+            for block in blocks(root, files):
+                hashed.update(block)
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+    except OSError as error:
+        raise Usage(f"the tarball can't be written: {error.strerror}", str(out)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return Digest(hashed.hexdigest())
+
+
+def digest_of(root: str | Path, files: Mapping[str, FileDigest]) -> Digest:
+    """What `write` would give, with nothing written."""
+    hashed = hashlib.sha256()
+    for block in blocks(root, files):
+        hashed.update(block)
+    return Digest(hashed.hexdigest())
+
+
+def blocks(root: str | Path, files: Mapping[str, FileDigest]) -> Iterator[bytes]:
+    """The bytes of the tar, in pieces. Raises `Refused` at the first file that is not what `files` says."""
+    length = 0
+    with tree.opened_root(root) as root_fd:
+        for path in sorted(files, key=str.encode):
+            for block in itertools.chain((_header(path, files[path]),), _content(root_fd, path, files[path])):
+                length += len(block)
+                yield block
+    length += 2 * tarfile.BLOCKSIZE
+    yield bytes(2 * tarfile.BLOCKSIZE + -length % _RECORD)
+
+
+def _header(path: str, facts: FileDigest) -> bytes:
+    entry = tarfile.TarInfo(path)
+    entry.size = facts.size
+    entry.mode = 0o755 if facts.exec else 0o644
+    return entry.tobuf(tarfile.PAX_FORMAT)
+
+
+def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
+    hashed = hashlib.sha256()
+    size = 0
+    try:
+        with tree.opened(root_fd, path) as fd:
+            while data := os.read(fd, _CHUNK):
+                size += len(data)
+                hashed.update(data)
+                yield data
+    except OSError as error:
+        raise _changed(path) from error
+    if size != facts.size or hashed.hexdigest() != facts.sha256:
+        raise _changed(path)
+    yield bytes(-size % tarfile.BLOCKSIZE)
+
+
+def _changed(path: str) -> Refused:
+    what = "the file changed while it was put into the tarball"
+    return Refused(what, [Finding("pack-changed", path, what, "freeze again when nothing writes to it")], path)

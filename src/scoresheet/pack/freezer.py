@@ -1,0 +1,238 @@
+"""Freezing a folder: walked, read, judged by `freeze`, and only then written."""
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scoresheet import digest
+from scoresheet.digest import Digest, FileDigest
+from scoresheet.documents.manifest import Manifest
+from scoresheet.documents.tool import Tool
+from scoresheet.errors import Finding, Refused, ScoresheetError
+from scoresheet.pack import freeze, tree
+from scoresheet.pack.freeze import BESIDE, FROZEN_AT, MANIFEST, Frozen, Settings, TaskFacts
+from scoresheet.pack.toolbox import Toolbox
+
+PARALLEL_TASKS = 4000
+"""Task files from which a second interpreter is worth its start."""
+
+Read = tuple[FileDigest | None, TaskFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A folder as freezing sees it."""
+
+    frozen: Frozen
+    """The manifest that the files would get, or what forbids one."""
+    digests: Mapping[str, FileDigest]
+    """Path → digest of every file that could be read, those beside the pack left out."""
+    files: int
+    """Files seen, those beside the pack left out."""
+    tasks: int
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything found, errors first."""
+        return freeze.sorted_findings(self.frozen.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A manifest on disk."""
+
+    path: Path
+    sha256: Digest
+    frozen_at: str
+    warnings: tuple[Finding, ...]
+    digests: Mapping[str, FileDigest]
+    """Path → digest of every file of the pack."""
+    tasks: int
+
+
+def examine(root: str | Path, settings: Settings | None = None, progress: tree.Progress = tree.quiet) -> Examined:
+    """What freezing `root` would find; nothing is written. Raises `Usage` when the folder can't be read."""
+    listing = tree.listing(root)
+    entries = [entry for entry in listing.files if entry.path not in BESIDE]
+    task_entries = [entry for entry in entries if freeze.is_task(entry.path)]
+    other_entries = [entry for entry in entries if not freeze.is_task(entry.path)]
+    total = sum(entry.size_bytes for entry in entries)
+    others = sum(entry.size_bytes for entry in other_entries)
+    files, findings = tree.digests(root, other_entries, lambda done, _: progress(done, total))
+    tools, tool_findings = _tools(root, [entry.path for entry in entries if freeze.is_tool(entry.path)])
+    named = {tool.name: tool for tool in tools.values() if tool is not None}
+    tasks: list[TaskFacts] = []
+    for facts, task in _read_tasks(root, task_entries, tuple(named.values()), progress, others, total):
+        tasks.append(task)
+        if facts is not None:
+            files[task.path] = facts
+    ordered = {entry.path: files[entry.path] for entry in entries if entry.path in files}
+    frozen = freeze.freeze(ordered, tasks, tools, settings or Settings())
+    seen = (*listing.findings, *findings, *tool_findings, *frozen.findings)
+    broken = any(finding.severity == "error" for finding in seen)
+    return Examined(Frozen(None if broken else frozen.manifest, seen), ordered, len(entries), len(tasks))
+
+
+def write(
+    root: str | Path,
+    settings: Settings | None = None,
+    now: datetime | None = None,
+    progress: tree.Progress = tree.quiet,
+) -> Written:
+    """Freeze the folder `root`. Raises `Refused` with every finding, and has then written nothing; `Usage`."""
+    examined = examine(root, settings, progress)
+    manifest = examined.frozen.manifest
+    if manifest is None:
+        raise Refused("not frozen", examined.findings, str(root))
+    text = manifest.text()
+    path = Path(root, MANIFEST)
+    frozen_at = _kept_time(Path(root), text) or _rfc3339(now or datetime.now(UTC))
+    _replace(path, text)
+    _replace(Path(root, FROZEN_AT), f"{frozen_at}\n".encode())
+    return Written(path, digest.of(text), frozen_at, examined.findings, examined.digests, examined.tasks)
+
+
+def read_tasks(root: str | Path, paths: Sequence[str], tools: Sequence[Tool]) -> list[Read]:
+    """Digest and facts of task files, in their order; the digest is `None` for a file that could not be read."""
+    toolbox = Toolbox(tools)
+    found: list[Read] = []
+    with tree.opened_root(root) as root_fd:
+        for path in paths:
+            found.append(_read_task(root_fd, path, toolbox))
+    return found
+
+
+def _read_task(root_fd: int, path: str, toolbox: Toolbox) -> Read:
+    try:
+        facts, data = tree.read_at(root_fd, path)
+    except Refused as refused:
+        return None, TaskFacts(path, findings=refused.findings)
+    return facts, freeze.read_task(path, data, toolbox)
+
+
+def _read_tasks(
+    root: str | Path,
+    entries: Sequence[tree.Entry],
+    tools: Sequence[Tool],
+    progress: tree.Progress,
+    done: int,
+    total: int,
+) -> list[Read]:
+    toolbox = Toolbox(tools)
+    shares = min(tree.workers(), 8) if len(entries) >= PARALLEL_TASKS else 1
+    mine, theirs = entries[: len(entries) // shares], entries[len(entries) // shares :]
+    step = -(-len(theirs) // max(shares - 1, 1)) or 1
+    found: list[Read] = []
+    with contextlib.ExitStack() as stack:
+        readers = [
+            stack.enter_context(_Reader(root, [entry.path for entry in theirs[start : start + step]], tools))
+            for start in range(0, len(theirs), step)
+        ]
+        root_fd = stack.enter_context(tree.opened_root(root))
+        for entry in mine:
+            found.append(_read_task(root_fd, entry.path, toolbox))
+            done += entry.size_bytes * shares
+            progress(min(done, total), total)
+        for reader in readers:
+            found.extend(reader.result())
+    return found
+
+
+class _Reader:
+    """A second interpreter that reads tasks: parsing holds the interpreter, so threads would not help."""
+
+    def __init__(self, root: str | Path, paths: Sequence[str], tools: Sequence[Tool]) -> None:
+        command = [sys.executable, "-I", "-c", _CHILD, *sys.path]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        documents = [tool.as_json() for tool in tools]
+        self._question = pickle.dumps((os.path.abspath(root), list(paths), documents))
+
+    def __enter__(self) -> "_Reader":
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # the exit status tells
+            self._process.stdin.write(self._question)
+            self._process.stdin.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdout is not None
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.stdout.close()
+        self._process.wait()
+
+    def result(self) -> list[Read]:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.read()
+        if self._process.wait() != 0:
+            raise ScoresheetError(f"the second reader ended with status {self._process.returncode}", "freeze")
+        found: list[Read] = pickle.loads(answer)  # from our own child, over a pipe that nobody else holds
+        return found
+
+
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from scoresheet.pack.freezer import answer; answer()"
+
+
+def answer() -> None:
+    """The other side of `_Reader`: a question on stdin, its answer on stdout."""
+    root, paths, documents = pickle.load(sys.stdin.buffer)
+    tools = [Tool.from_value(document, "tools") for document in documents]
+    pickle.dump(read_tasks(root, paths, tools), sys.stdout.buffer)
+
+
+def _tools(root: str | Path, paths: Sequence[str]) -> tuple[dict[str, Tool | None], tuple[Finding, ...]]:
+    tools: dict[str, Tool | None] = {}
+    findings: list[Finding] = []
+    for path in paths:
+        try:
+            data = tree.read(root, path)[1]
+        except Refused as refused:
+            findings.extend(refused.findings)
+            continue
+        tools[path], problems = freeze.read_tool(path, data)
+        findings.extend(problems)
+    return tools, tuple(findings)
+
+
+def _kept_time(root: Path, text: bytes) -> str:
+    try:
+        if (root / MANIFEST).read_bytes() != text:
+            return ""
+        kept = (root / FROZEN_AT).read_text("ascii").strip()
+        return kept if datetime.fromisoformat(kept).utcoffset() is not None else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _rfc3339(now: datetime) -> str:
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """`data` at `path`, whole or not at all."""
+    temporary = path.with_name(f".scoresheet-{os.getpid()}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+__all__ = ["Examined", "Manifest", "Written", "examine", "write"]
