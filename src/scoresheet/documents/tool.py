@@ -71,6 +71,8 @@ class Tool(Document):
     http: HttpBinding | None = None
     ignore: Many[str] = ()
     """Members removed before fingerprinting: `/json/<pointer>`, `/query/<name>`, `/form/<name>`."""
+    inferred: bool = False
+    """True while `record` owns this file: it widens the schema to new traffic. Remove the line to own it yourself."""
 
 
 class RequestCopy(Document):

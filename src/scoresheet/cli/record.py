@@ -1,0 +1,158 @@
+"""`scoresheet record`: run a command with a recording proxy in front of its live services."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scoresheet.cli.app import say, show
+from scoresheet.errors import ScoresheetError, Usage
+
+if TYPE_CHECKING:
+    from scoresheet.documents.tool import Tool
+    from scoresheet.record.plan import TaskPlan
+    from scoresheet.record.proxy import Upstream
+    from scoresheet.record.take import Settings, Take
+
+
+@click.command()
+@click.argument("pack", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--task", help="Id of the task.")
+@click.option("--prompt", help="What the agent is asked.")
+@click.option("--expected", metavar="JSON", help="The right answer: a JSON object.")
+@click.option("--expect-stdout", is_flag=True, help="The right answer is the one that COMMAND gives.")
+@click.option("--batch", type=click.Path(path_type=Path), help="Many tasks: JSON lines, or a JSON or YAML list.")
+@click.option("--upstream", "upstreams", multiple=True, required=True, metavar="NAME=URL", help="A live service.")
+@click.option("--openapi", "descriptions", multiple=True, metavar="[NAME=]FILE", help="Take the tools from here.")
+@click.option("--replace", is_flag=True, help="Record a task anew.")
+@click.option("--timeout-s", default=30.0, show_default=True, help="How long a service may stay silent.")
+@click.option("--wall-clock-s", default=600.0, show_default=True, help="How long COMMAND may take.")
+@click.option("--not-secret", multiple=True, metavar="NAME", help="A member of this name is no credential.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+def command(
+    pack: Path,
+    command: tuple[str, ...],
+    task: str | None,
+    prompt: str | None,
+    expected: str | None,
+    expect_stdout: bool,
+    batch: Path | None,
+    upstreams: tuple[str, ...],
+    descriptions: tuple[str, ...],
+    replace: bool,
+    timeout_s: float,
+    wall_clock_s: float,
+    not_secret: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Record a task of PACK: run COMMAND, and keep every call that it makes.
+
+    The environment variable NAME holds the address that COMMAND calls, as it will hold the replay's in a run. Nothing
+    is written unless COMMAND ends well; credentials never are.
+
+    \b
+    Example: scoresheet record packs/shop --task refund-17 --prompt 'May order 17 be refunded?' \\
+               --expected '{"refundable": true}' --upstream SHOP=https://shop.example.com -- python3 agent.py
+             scoresheet record packs/shop --batch tasks.yaml --upstream SHOP=http://127.0.0.1:8001
+    """
+    from scoresheet.record.plan import batch as batch_of
+    from scoresheet.record.proxy import Upstream
+    from scoresheet.record.take import Settings
+
+    services = tuple(map(Upstream.parse, upstreams))
+    if len({service.name for service in services}) < len(services):
+        raise Usage("two services have one name", "--upstream")
+    tools = tuple(tool for text in descriptions for tool in _described(text, services))
+    settings = Settings(pack, services, tools, replace, timeout_s, wall_clock_s, not_secret, batch is not None)
+    if batch is not None:
+        if command or task or prompt or expected or expect_stdout:
+            raise Usage("--batch names tasks, prompts, answers and commands itself", "--batch", "leave the others out")
+        return _record_all(batch_of(batch), settings, as_json)
+    return _record_one(_plan(task, prompt, command, expected, expect_stdout), settings, as_json)
+
+
+def _plan(
+    task: str | None, prompt: str | None, command: tuple[str, ...], expected: str | None, expect_stdout: bool
+) -> "TaskPlan":
+    from scoresheet.record.plan import TaskPlan, expected_of
+
+    if not task or not prompt:
+        raise Usage("a recording needs a task and a prompt", "record", "give --task and --prompt, or --batch FILE")
+    if (expected is None) != expect_stdout:
+        raise Usage("give either --expected or --expect-stdout", "record", "a task without an answer can't be scored")
+    return TaskPlan(task, prompt, command, None if expected is None else expected_of(expected, "--expected"))
+
+
+def _record_one(plan: "TaskPlan", settings: "Settings", as_json: bool) -> int:
+    from scoresheet.record.take import record
+
+    take = record(plan, settings)
+    if as_json:
+        click.echo(json.dumps(take.as_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(_line(take))
+    _tell(take)
+    say(f"next: scoresheet freeze {settings.pack}")
+    return 0
+
+
+def _record_all(plans: "tuple[TaskPlan, ...]", settings: "Settings", as_json: bool) -> int:
+    from scoresheet.record.take import record
+
+    takes: list[Take] = []
+    failed: dict[str, str] = {}
+    for number, plan in enumerate(plans, start=1):
+        try:
+            take = record(plan, settings)
+        except ScoresheetError as error:
+            failed[plan.task_id] = str(error)
+            say(f"[{number}/{len(plans)}] {plan.task_id}: failed")
+            show(error)
+            continue
+        takes.append(take)
+        say(f"[{number}/{len(plans)}] {_line(take)}")
+        _tell(take)
+    if as_json:
+        facts = {"recorded": [take.as_json() for take in takes], "failed": failed}
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        calls = sum(take.calls for take in takes)
+        click.echo(f"recorded {len(takes)} of {len(plans)} tasks, {calls} calls")
+        for task_id, why in failed.items():
+            click.echo(f"failed {task_id}: {why}")
+    say(f"next: scoresheet freeze {settings.pack}")
+    return 1 if failed else 0
+
+
+def _described(text: str, services: "tuple[Upstream, ...]") -> "tuple[Tool, ...]":
+    from scoresheet.record import openapi
+    from scoresheet.record.plan import described
+
+    by_name = {service.name: service for service in services}
+    name, equals, path = text.partition("=")
+    if not (equals and name in by_name):
+        name, path = services[0].name, text
+        if len(services) > 1:
+            raise Usage("which service does the description belong to?", "--openapi", "write --openapi NAME=FILE")
+    return openapi.tools(described(Path(path)), name, by_name[name].base, path)
+
+
+def _line(take: "Take") -> str:
+    faults = f", {take.faults} of them failed" if take.faults else ""
+    return (
+        f"{take.task_id}: {take.calls} call{'s' * (take.calls != 1)}{faults}; tools: {', '.join(take.tools) or 'none'}"
+    )
+
+
+def _tell(take: "Take") -> None:
+    """What a person must know of a recording beside its line."""
+    for replacement in take.redactions:
+        say(f"  redacted: {replacement}")
+    if take.ignored:
+        say(f"  ignored in matching from now on: {', '.join(take.ignored)}")
+    if take.dropped_headers:
+        say("  request headers left out: " + ", ".join(f"{name} ({count})" for name, count in take.dropped_headers))
+    for warning in take.warnings:
+        say(f"  warning: {warning.what} — {warning.where} [{warning.rule}]")

@@ -1,0 +1,248 @@
+"""A recorded task and its tools as the files of a pack. Pure: files in, files out."""
+
+import base64
+import contextlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from scoresheet import canonical, digest
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.manifest import Manifest
+from scoresheet.documents.task import Task
+from scoresheet.documents.tool import Request, RequestCopy, Response, Tool
+from scoresheet.errors import Finding, Refused
+from scoresheet.pack import body as bodies
+from scoresheet.pack import fingerprint
+from scoresheet.pack.toolbox import Toolbox
+from scoresheet.record import tools as inference
+from scoresheet.record.exchange import Exchange
+from scoresheet.record.redact import Redaction
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A task that was recorded, not yet in the pack."""
+
+    task_id: str
+    prompt: str
+    expected: Mapping[str, JsonValue]
+    sent: tuple[Exchange, ...]
+    """As it crossed the proxy: in memory only."""
+    redaction: Redaction
+    upstreams: Mapping[str, str]
+    """Name → the host that was recorded."""
+    offered: tuple[Tool, ...] = ()
+    """Tools that a description of the API names: the task offers them all."""
+    members: Mapping[str, JsonValue] = field(default_factory=dict)
+    """More members of the task file: `tags`, `origin`, `limits`…"""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a recording changes in a pack."""
+
+    files: Mapping[str, bytes | None]
+    """Path → content; `None` removes the file. Files that stay as they are are not named."""
+    tools: tuple[str, ...]
+    """Tools that the task's calls use."""
+    findings: tuple[Finding, ...]
+    """Warnings."""
+
+
+def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Changes:
+    """The changes that put `draft` into the pack whose task, tool and manifest files are `files`.
+
+    Tools are inferred from all the traffic of the pack; tasks that were recorded before get the new digests of tools
+    that changed. Raises `Refused` when the task exists and is not to be replaced, and when a call would not be found
+    again by its own request.
+    """
+    path = f"tasks/{draft.task_id}.json"
+    others = {
+        place: canonical.as_object(canonical.loads(data))
+        for place, data in files.items()
+        if place.startswith("tasks/") and place != path
+    }
+    _unused_id(draft.task_id, path, files, others, replace)
+    known = _tools(files)
+    names = {tool.name: tool for tool in (*known, *draft.offered)}  # a description given now wins over a file
+    ignored: dict[Request, list[str]] = defaultdict(list)
+    for number, rule in draft.redaction.ignored:
+        ignored[draft.redaction.exchanges[number].request].append(rule)
+    seen = [
+        inference.Observation.of(clean.request, clean.response, sent.request)
+        for clean, sent in zip(draft.redaction.exchanges, draft.sent, strict=True)
+    ]
+    for place, value in others.items():
+        seen += _observations(value, place)
+    tools = inference.infer(seen, names.values(), ignored)
+    toolbox = Toolbox(tools)
+    texts = {tool.name: canonical.pretty(tool.as_json()) for tool in tools}
+    called = (toolbox.rules_for(exchange.request)[0] for exchange in draft.redaction.exchanges)
+    used = {tool.name for tool in called if tool is not None}
+    mine = sorted(used | {tool.name for tool in draft.offered})
+    task = _task(draft, mine, texts, toolbox)
+    changed: dict[str, bytes | None] = {path: canonical.pretty(task)}
+    changed |= {f"tools/{name}.json": text for name, text in texts.items()}
+    gone = {tool.name for tool in known} - texts.keys()
+    changed |= {f"tools/{name}.json": None for name in gone}
+    for place, value in others.items():
+        changed[place] = _brought_up(value, place, toolbox, texts, gone, files[place])
+    changed[MANIFEST] = _manifest(files.get(MANIFEST), draft.upstreams)
+    _round_trip(draft, Task.from_value(task, path), toolbox)
+    findings = tuple(
+        Finding("record-schema", f"{request.method} {request.target}", what, _WIDEN, "warning")
+        for request, what in inference.unfit(tools, (exchange.request for exchange in draft.sent))
+    )
+    kept = {place: data for place, data in changed.items() if files.get(place) != data}
+    return Changes(kept, tuple(sorted(used)), findings)
+
+
+_WIDEN = "widen inputSchema in the tool's file, when the call is right"
+
+
+def _unused_id(
+    task_id: str, path: str, files: Mapping[str, bytes], others: Mapping[str, JsonValue], replace: bool
+) -> None:
+    if path in files and not replace:
+        what = f"the task {task_id} is recorded already"
+        finding = Finding("record-task-exists", path, what, "add --replace to record it anew, or choose another --task")
+        raise Refused(what, [finding], path)
+    same = [place for place, value in others.items() if value.get("task_id") == task_id]
+    same += [place for place in files if place == f"{task_id}.json"]
+    if same:
+        what = f"another file holds a task called {task_id}"
+        raise Refused(what, [Finding("record-task-exists", same[0], what, "choose another --task")], same[0])
+
+
+def _tools(files: Mapping[str, bytes]) -> list[Tool]:
+    return [Tool.from_bytes(data, place) for place, data in files.items() if place.startswith("tools/")]
+
+
+def _observations(task: Mapping[str, JsonValue], place: str) -> list[inference.Observation]:
+    calls = Task.from_value(dict(task), place).calls
+    return [
+        inference.Observation.of(call.request.as_request(), call.response())
+        for call in calls
+        if call.request is not None
+    ]
+
+
+def _task(draft: Draft, names: Sequence[str], texts: Mapping[str, bytes], toolbox: Toolbox) -> dict[str, JsonValue]:
+    return {
+        "task_id": draft.task_id,
+        "prompt": draft.prompt,
+        "tools": [_reference(name, texts[name]) for name in names],
+        "calls": [_call(exchange, toolbox) for exchange in draft.redaction.exchanges],
+        "expected": dict(draft.expected),
+        **draft.members,
+    }
+
+
+def _reference(name: str, text: bytes) -> JsonValue:
+    return {"name": name, "schema_sha256": f"sha256:{digest.of(text)}"}
+
+
+def _call(exchange: Exchange, toolbox: Toolbox) -> dict[str, JsonValue]:
+    request, response = exchange.request, exchange.response
+    _, vary, ignore = toolbox.rules_for(request)
+    value: dict[str, JsonValue] = {
+        "request_fingerprint": fingerprint.v2(request, vary, ignore),
+        "request": _copy(request, vary, ignore),
+        "response_status": response.status,
+        "latency_ms_recorded": response.latency_ms,
+        "response_headers": [list(pair) for pair in response.headers],
+    }
+    try:
+        value["response_bytes"] = response.body.decode()
+    except UnicodeDecodeError:
+        value["response_base64"] = base64.b64encode(response.body).decode()
+    if response.fault is not None:
+        value["fault"] = response.fault
+    if response.stream:
+        value["stream"] = list(response.stream)
+    return value
+
+
+def _copy(request: Request, vary: Sequence[str], ignore: Sequence[str]) -> dict[str, JsonValue]:
+    """The readable copy of a request; its body is a JSON value where that has the same fingerprint."""
+    path, mark, query = request.target.partition("?")
+    value: dict[str, JsonValue] = {"method": request.method, "path": path, "upstream": request.upstream}
+    if mark:
+        value["query"] = query
+    if request.headers:
+        value["headers"] = [list(pair) for pair in request.headers]
+    if not request.body:
+        return value
+    own = fingerprint.v2(request, vary, ignore)
+    for member in _bodies(request):
+        copy = RequestCopy.from_value(value | member, "request")
+        if fingerprint.v2(copy.as_request(), vary, ignore) == own:
+            return value | member
+    return value | {"body_base64": base64.b64encode(request.body).decode()}
+
+
+def _bodies(request: Request) -> list[dict[str, JsonValue]]:
+    found: list[dict[str, JsonValue]] = []
+    if bodies.is_json(bodies.media_type(request.header("content-type"))):
+        with contextlib.suppress(canonical.JsonError):
+            found.append({"body": canonical.loads(request.body)})
+    with contextlib.suppress(UnicodeDecodeError):
+        found.append({"body_text": request.body.decode()})
+    return found
+
+
+def _brought_up(
+    task: dict[str, JsonValue],
+    place: str,
+    toolbox: Toolbox,
+    texts: Mapping[str, bytes],
+    gone: Set[str],
+    data: bytes,
+) -> bytes:
+    """An earlier task's file after its tools changed: fingerprints and references anew, all else as it was."""
+    kept = {reference["name"]: reference for reference in task.get("tools", []) if reference["name"] not in gone}
+    names = set(kept)
+    calls = []
+    for call in task.get("calls", []):
+        if "request" in call:
+            request = RequestCopy.from_value(call["request"], place).as_request()
+            tool, vary, ignore = toolbox.rules_for(request)
+            names |= {tool.name} if tool is not None else set()
+            call = call | {"request_fingerprint": fingerprint.v2(request, vary, ignore)}
+        calls.append(call)
+    references = [_reference(name, texts[name]) if name in texts else kept[name] for name in sorted(names)]
+    value = task | {"calls": calls, "tools": references}
+    return data if value == task else canonical.pretty(value)
+
+
+def _manifest(data: bytes | None, upstreams: Mapping[str, str]) -> bytes:
+    """A manifest that keeps the hosts that were recorded until the pack is frozen (again); it pins nothing yet."""
+    if data is None:
+        return Manifest(protocol="tool-replay-v2", tasks={}, upstreams=dict(upstreams)).text()
+    value = canonical.as_object(canonical.loads(data))
+    return canonical.pretty(value | {"upstreams": {**value.get("upstreams", {}), **upstreams}})
+
+
+def _round_trip(draft: Draft, task: Task, toolbox: Toolbox) -> None:
+    """Raises `Refused` when a request, as it was sent, would not find its own answer in the task."""
+    findings = []
+    for place, (sent, clean, call) in enumerate(zip(draft.sent, draft.redaction.exchanges, task.calls, strict=True)):
+        _, vary, ignore = toolbox.rules_for(sent.request)
+        copy = call.request
+        assert copy is not None
+        ways = {fingerprint.v2(request, vary, ignore) for request in (sent.request, copy.as_request())}
+        if ways != {call.request_fingerprint} or not _same(call.response(), clean.response):
+            what = "the recorded call does not answer the request that it was recorded from"
+            where = f"tasks/{draft.task_id}.json#/calls/{place}"
+            findings.append(Finding("record-round-trip", where, what, "report this: it is a fault of scoresheet"))
+    if findings:
+        raise Refused("the recording does not replay itself", findings)
+
+
+def _same(one: Response, other: Response) -> bool:
+    return (one.status, one.headers, one.body, one.fault, one.stream) == (
+        other.status, other.headers, other.body, other.fault, other.stream
+    )  # fmt: skip

@@ -1,0 +1,239 @@
+"""One take: a command run with the recording proxy in front of its services, and what came of it.
+
+Nothing is written into the pack before the command has ended well and its recording has been searched for credentials,
+and then everything at once.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoresheet import canonical
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.manifest import DEFAULT_SEED
+from scoresheet.documents.row import episode_seed
+from scoresheet.documents.tool import Tool
+from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
+from scoresheet.record import commit, recorded
+from scoresheet.record.plan import TaskPlan
+from scoresheet.record.proxy import DEFAULT_TIMEOUT_S, RecordingProxy, Upstream
+from scoresheet.record.redact import Redaction, Replacement, redact
+
+DEFAULT_WALL_CLOCK_S = 600.0
+_TAIL = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a pack's tasks are recorded."""
+
+    pack: Path
+    upstreams: tuple[Upstream, ...]
+    tools: tuple[Tool, ...] = ()
+    """Named by a description of the API; every task offers them."""
+    replace: bool = False
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    wall_clock_s: float = DEFAULT_WALL_CLOCK_S
+    not_secret: tuple[str, ...] = ()
+    quiet_command: bool = False
+    """Keep the command's stderr to ourselves; it is shown when the command fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What was recorded of one task."""
+
+    task_id: str
+    calls: int
+    faults: int
+    tools: tuple[str, ...]
+    expected: Mapping[str, JsonValue]
+    redactions: tuple[Replacement, ...]
+    ignored: tuple[str, ...]
+    dropped_headers: tuple[tuple[str, int], ...]
+    warnings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    """Files of the pack that changed."""
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The facts for `--json`."""
+        return {
+            "task_id": self.task_id,
+            "calls": self.calls,
+            "faults": self.faults,
+            "tools": list(self.tools),
+            "expected": dict(self.expected),
+            "redactions": [
+                {"where": each.where, "rule": each.rule, "placeholder": each.placeholder} for each in self.redactions
+            ],
+            "ignored": list(self.ignored),
+            "dropped_headers": dict(self.dropped_headers),
+            "warnings": [str(warning) for warning in self.warnings],
+            "files": list(self.files),
+        }
+
+
+def record(plan: TaskPlan, settings: Settings) -> Take:
+    """Run the plan's command, and put what it called into the pack.
+
+    Raises `ScoresheetError` when there is nothing to record or it may not be written; the pack is then as it was.
+    """
+    _may_record(plan, settings)
+    with RecordingProxy(settings.upstreams, settings.timeout_s) as proxy:
+        answer = _run(plan, settings, proxy.addresses)
+        proxy.settle()
+        exchanges, problems = proxy.exchanges(), proxy.problems()
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise Refused("the traffic can't be recorded", errors, plan.task_id)
+    if not exchanges:
+        names = ", ".join(f"${upstream.name}" for upstream in settings.upstreams)
+        mend = f"the command must call the address in {names}; its own default address is not recorded"
+        raise ScoresheetError("the command made no call through the proxy: nothing was recorded", plan.task_id, mend)
+    redaction = redact(exchanges, settings.not_secret)
+    if redaction.findings:
+        raise Refused("a credential can't be taken out", redaction.findings, plan.task_id)
+    expected = _without_secrets(plan, answer, redaction)
+    hosts = {upstream.name: upstream.authority for upstream in settings.upstreams}
+    draft = recorded.Draft(
+        plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, settings.tools, plan.members
+    )
+    with commit.locked(settings.pack):
+        changes = recorded.add(draft, commit.read(settings.pack), settings.replace)
+        commit.write(settings.pack, changes.files)
+    warnings = tuple(problem for problem in problems if problem.severity == "warning")
+    return Take(
+        plan.task_id,
+        len(exchanges),
+        sum(exchange.response.fault is not None for exchange in exchanges),
+        changes.tools,
+        expected,
+        redaction.replaced,
+        tuple(dict.fromkeys(rule for _, rule in redaction.ignored)),
+        redaction.dropped_headers,
+        (*warnings, *changes.findings),
+        tuple(sorted(changes.files)),
+    )
+
+
+def _may_record(plan: TaskPlan, settings: Settings) -> None:
+    """Refuse before the command runs what would be refused after it."""
+    if settings.pack.exists() and not settings.pack.is_dir():
+        raise Usage("the pack is not a directory", str(settings.pack))
+    path = settings.pack / "tasks" / f"{plan.task_id}.json"
+    if path.exists() and not settings.replace:
+        what = f"the task {plan.task_id} is recorded already"
+        mend = "add --replace to record it anew, or choose another --task"
+        raise Refused(what, [Finding("record-task-exists", str(path), what, mend)], str(path))
+
+
+def _run(plan: TaskPlan, settings: Settings, addresses: Mapping[str, str]) -> JsonValue:
+    """Run the command under the agent contract (docs/agents); its answer, `None` when it gave none."""
+    with tempfile.TemporaryDirectory(prefix="scoresheet-record-") as folder:
+        task, answer = Path(folder, "task.json"), Path(folder, "answer.json")
+        view = canonical.line(_view(plan, settings.tools))
+        task.write_bytes(view)
+        environment = _environment(plan, addresses) | {
+            "SCORESHEET_TASK": str(task),
+            "SCORESHEET_ANSWER": str(answer),
+        }
+        stdout = _output(plan, settings, environment, view)
+        if answer.exists():
+            return _answer(answer.read_bytes(), f"{plan.task_id}, $SCORESHEET_ANSWER")
+        lines = [line for line in stdout.splitlines() if line.strip()]
+        try:
+            value = canonical.loads(lines[-1]) if lines else None
+        except canonical.JsonError:
+            return None
+        return value if isinstance(value, dict) else None
+
+
+def _output(plan: TaskPlan, settings: Settings, environment: Mapping[str, str], view: bytes) -> bytes:
+    try:
+        process = subprocess.Popen(
+            plan.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if settings.quiet_command else None,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Usage(f"the command can't be started: {error.strerror}", plan.command[0]) from error
+    try:
+        stdout, stderr = process.communicate(view, timeout=settings.wall_clock_s)
+    except subprocess.TimeoutExpired as error:
+        what = f"the command did not end within {settings.wall_clock_s:g} s: nothing was recorded"
+        raise ScoresheetError(what, plan.task_id, "raise --wall-clock-s") from error
+    finally:
+        _end(process)
+    if process.returncode != 0:
+        said = (stderr or b"").decode("utf-8", "replace")[-_TAIL:].strip()
+        what = f"the command ended with status {process.returncode}: nothing was recorded"
+        raise ScoresheetError(what, plan.task_id, f"the command said: {said}" if said else "")
+    return stdout
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Leave nothing of the command behind, its children included."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def _environment(plan: TaskPlan, addresses: Mapping[str, str]) -> dict[str, str]:
+    environment = dict(os.environ) | dict(addresses)
+    if len(addresses) == 1:
+        environment["SCORESHEET_TOOLS_URL"] = next(iter(addresses.values()))
+    environment["SCORESHEET_SEED"] = str(episode_seed(DEFAULT_SEED, plan.task_id, 0))
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy for the outside world must not take the calls to ours
+        environment[name] = ",".join(filter(None, (environment.get(name), "127.0.0.1", "localhost")))
+    return environment
+
+
+def _view(plan: TaskPlan, tools: Sequence[Tool]) -> dict[str, JsonValue]:
+    return {
+        "task_id": plan.task_id,
+        "prompt": plan.prompt,
+        "tools": [_shown(tool) for tool in tools],
+        "limits": plan.members.get("limits", {}),
+        "answer_schema": plan.members.get("answer_schema"),
+    }
+
+
+def _shown(tool: Tool) -> dict[str, JsonValue]:
+    members = ("name", "description", "inputSchema", "annotations", "http")
+    return {name: value for name, value in tool.as_json().items() if name in members}
+
+
+def _answer(data: bytes, where: str) -> JsonValue:
+    try:
+        return canonical.loads(data)
+    except canonical.JsonError as error:
+        raise error.with_place(where) from error
+
+
+def _without_secrets(plan: TaskPlan, answer: JsonValue, redaction: Redaction) -> Mapping[str, JsonValue]:
+    """What is expected; refuses a credential in what people wrote, replaces one that the command repeats."""
+    secrets = redaction.secrets
+    for where, value in (("prompt", plan.prompt), ("expected", plan.expected), ("members", dict(plan.members))):
+        text = value if isinstance(value, str) else canonical.jcs(value).decode()
+        if found := secrets.found(text):
+            what = f"a credential ({found[0][2]}) stands in the task's {where}"
+            raise Refused(what, [Finding("record-secret-in-task", plan.task_id, what, "take it out")], plan.task_id)
+    if plan.expected is not None:
+        return plan.expected
+    if not isinstance(answer, dict) or not answer:
+        mend = "let its last line on stdout be a JSON object, or write one to $SCORESHEET_ANSWER; or give --expected"
+        raise ScoresheetError("the command gave no answer to expect: nothing was recorded", plan.task_id, mend)
+    clean, _, _ = secrets.replaced(canonical.jcs(answer).decode())
+    return canonical.as_object(canonical.loads(clean))
