@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from scoresheet.documents.task import Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import portable, tree
-from scoresheet.pack.freeze import BESIDE, CARD, FROZEN_AT, MANIFEST, RECEIPTS
+from scoresheet.pack.freeze import BESIDE, CARD, FROZEN_AT, MANIFEST, RECEIPTS, is_task
 
 _EXPONENT = re.compile(rb"[:\n] *-?[0-9][0-9.]*e")
 
@@ -42,9 +42,11 @@ class Pack:
             except Refused as refused:
                 if refused.findings[0].rule != "pack-missing":
                     raise
-                what, mend = "the pack is not frozen: it has no manifest.json", f"scoresheet freeze {root}"
-                raise Refused(what, [Finding("pack-not-frozen", str(root), what, mend)], str(root)) from refused
-        return cls(root, manifest_of(data), facts.sha256)
+                raise _not_frozen(root, "it has no manifest.json") from refused
+        manifest = manifest_of(data)
+        if not manifest.tasks:  # `record` keeps the hosts that it recorded in a manifest that pins nothing yet
+            raise _not_frozen(root, "its manifest names no task")
+        return cls(root, manifest, facts.sha256)
 
     @property
     def task_paths(self) -> tuple[str, ...]:
@@ -109,14 +111,19 @@ class Pack:
         entries = [entry for entry in listing.files if self._is_frozen(entry.path, v1)]
         found, findings = tree.digests(self.root, entries, progress)
         problems = [*listing.findings, *findings]
-        broken = {finding.where for finding in problems}
-        for path in sorted({*self.manifest.tasks, *self.manifest.files} - found.keys() - broken):
-            problems.append(Finding("pack-missing", path, "frozen, but not there", "restore it, or freeze again"))
-        for path, facts in sorted(found.items()):
-            problems.extend(self._judge(path, facts))
+        problems.extend(self.compare(found, {finding.where for finding in problems}))
         if v1:
             problems.extend(self._tool_findings())
         return tuple(problems)
+
+    def compare(self, found: Mapping[str, FileDigest], known: Collection[str] = ()) -> Iterator[Finding]:
+        """Every difference between the manifest and the files `found`; files in `known` are not reported as missing."""
+        for path in sorted({*self.manifest.tasks, *self.manifest.files} - found.keys() - set(known)):
+            yield Finding("pack-missing", path, "frozen, but not there", "restore it, or freeze again")
+        v1 = self.manifest.protocol == "tool-replay-v1"
+        for path, facts in sorted(found.items()):
+            if self._is_frozen(path, v1):
+                yield from self._judge(path, facts)
 
     def _judge(self, path: str, facts: FileDigest) -> Iterator[Finding]:
         expected = self._digest_of(path)
@@ -218,9 +225,9 @@ def manifest_of(data: bytes, where: str = MANIFEST) -> Manifest:
     try:
         value = canonical.loads(data)
     except canonical.JsonError as error:
-        raise _not_frozen(where, f"not a manifest: {error.what}", data) from error
+        raise _inexact(where, f"not a manifest: {error.what}", data) from error
     if not _is_exact(data, value):
-        raise _not_frozen(where, "not the bytes that freeze writes: it was edited or reformatted", data)
+        raise _inexact(where, "not the bytes that freeze writes: it was edited or reformatted", data)
     manifest = Manifest.from_value(value, where)
     v1 = manifest.protocol == "tool-replay-v1"
     findings: list[Finding] = []
@@ -238,14 +245,17 @@ def manifest_of(data: bytes, where: str = MANIFEST) -> Manifest:
     if unknown:
         what = f"unknown members: {', '.join(unknown)}"
         findings.append(Finding("manifest-member", where, what, "freeze again with this version"))
-    if not manifest.tasks:
-        findings.append(Finding("pack-empty", where, "the manifest names no task"))
     if findings:
         raise Refused("the manifest is refused", findings, where)
     return manifest
 
 
-def _not_frozen(where: str, what: str, data: bytes) -> Refused:
+def _not_frozen(root: Path, why: str) -> Refused:
+    what, mend = f"the pack is not frozen: {why}", f"scoresheet freeze {root}"
+    return Refused(what, [Finding("pack-not-frozen", str(root), what, mend)], str(root))
+
+
+def _inexact(where: str, what: str, data: bytes) -> Refused:
     if b"\r\n" in data:
         what += "; its line endings are CRLF"
     elif data.startswith(b"\xef\xbb\xbf"):
@@ -261,11 +271,20 @@ def _is_exact(data: bytes, value: canonical.JsonValue) -> bool:
 
 
 def _differs(path: str, expected: str, found: str, data: bytes) -> Finding:
+    kind = _kind(path)
     unix = data.replace(b"\r\n", b"\n")
     if expected in (digest.of(unix), digest.of(unix.replace(b"\n", b"\r\n"))):
-        what = "only the line endings differ from what was frozen"
+        what = f"only the line endings of this {kind} differ from what was frozen"
         return Finding("pack-differs", path, what, "add `* -text` to .gitattributes and check the pack out again")
-    return Finding("pack-differs", path, f"frozen as {expected}, but it is {found}", "restore it, or freeze again")
+    what = f"the bytes of this {kind} differ: frozen as {expected}, but it is {found}"
+    return Finding("pack-differs", path, what, "restore it, or freeze again")
+
+
+def _kind(path: str) -> str:
+    if is_task(path):
+        return "task"
+    kinds = {"tools": "tool", "workspaces": "workspace file", "oracles": "oracle file"}
+    return kinds.get(path.partition("/")[0], "file") if "/" in path else "file"
 
 
 __all__ = ["BESIDE", "CARD", "FROZEN_AT", "MANIFEST", "RECEIPTS", "Pack", "Tools", "manifest_of"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scoresheet import digest
 from scoresheet.digest import Digest, FileDigest
-from scoresheet.documents.manifest import Manifest
+from scoresheet.documents.manifest import Manifest, Protocol
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, ScoresheetError
 from scoresheet.pack import freeze, tree
@@ -54,6 +54,7 @@ class Written:
     digests: Mapping[str, FileDigest]
     """Path → digest of every file of the pack."""
     tasks: int
+    protocol: Protocol
 
 
 def examine(root: str | Path, settings: Settings | None = None, progress: tree.Progress = tree.quiet) -> Examined:
@@ -95,7 +96,17 @@ def write(
     frozen_at = _kept_time(Path(root), text) or _rfc3339(now or datetime.now(UTC))
     _replace(path, text)
     _replace(Path(root, FROZEN_AT), f"{frozen_at}\n".encode())
-    return Written(path, digest.of(text), frozen_at, examined.findings, examined.digests, examined.tasks)
+    return Written(
+        path, digest.of(text), frozen_at, examined.findings, examined.digests, examined.tasks, manifest.protocol
+    )
+
+
+def recorded_hosts(root: str | Path) -> tuple[tuple[str, str], ...]:
+    """Name → recorded host of the manifest that `root` has now, if any: freezing again keeps them."""
+    try:
+        return tuple(Manifest.from_bytes(Path(root, MANIFEST).read_bytes(), MANIFEST).upstreams.items())
+    except (OSError, Refused):
+        return ()
 
 
 def read_tasks(root: str | Path, paths: Sequence[str], tools: Sequence[Tool]) -> list[Read]:
@@ -233,6 +244,3 @@ def _replace(path: Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-__all__ = ["Examined", "Manifest", "Written", "examine", "write"]
