@@ -137,8 +137,17 @@ class UnisolatedEpisode:
         }
 
     def _placed(self, word: str) -> str:
-        place = self._places.get(word)
-        return word if place is None else str(place)
+        """`word` with each path inside it, alone, after `=` or between `:`, as it is on the host."""
+        return "=".join(":".join(self._host(part) for part in side.split(":")) for side in word.split("="))
+
+    def _host(self, path: str) -> str:
+        place = self._places.get(path)
+        if place is not None:
+            return str(place)
+        for bind in self._spec.binds:
+            if str(bind.source) != bind.target and (path == bind.target or path.startswith(f"{bind.target}/")):
+                return f"{bind.source}{path[len(bind.target) :]}"
+        return path
 
 
 class _Watch:

@@ -1,0 +1,158 @@
+"""What was seen at the door and measured outside the sandbox → one `Row`. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoresheet.documents.call_record import CallRecord
+from scoresheet.documents.evidence import Evidence
+from scoresheet.documents.manifest import Protocol
+from scoresheet.documents.row import ExitReason, Mismatch, Row
+from scoresheet.documents.task import Task
+from scoresheet.run import oracle
+from scoresheet.run.plan import Episode
+from scoresheet.sandbox.spec import Ended
+
+SUSPENDED_S = 1.0
+"""A machine that slept longer than this during an episode has a clock that proves nothing."""
+_DETAIL = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a row is made of."""
+
+    manifest_sha256: str
+    protocol: Protocol
+    on_mismatch: str
+    episode: Episode
+    task: Task
+    schema_unchecked: tuple[str, ...]
+    calls: Sequence[CallRecord]
+    calls_sha256: str
+    submitted: bytes | None
+    ended: Ended
+    evidence: Evidence
+    started_at: str
+    host: str
+
+
+def fold(seen: Seen) -> Row:
+    """The row of an episode that ran.
+
+    Nothing in it is the agent's word: calls are the door's, times and exits the sandbox's. An unrecorded call is never
+    a success; under v1 it is never schema-valid either (the published rule).
+    """
+    made = [call for call in seen.calls if call.outcome in ("hit", "miss")]
+    missed = [call for call in made if call.outcome == "miss"]
+    errors = [error for call in made for error in call.schema_errors]
+    reason, limit, detail = _ending(seen)
+    success, answer = False, None
+    if reason == "completed":
+        given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
+        right, given = oracle.judged(seen.task, given)
+        answer, detail = given.value, detail or given.fault
+        success = right and not missed
+    v1 = seen.protocol == "tool-replay-v1"
+    return Row(
+        manifest_sha256=seen.manifest_sha256,
+        task_id=seen.episode.task_id,
+        repeat=seen.episode.repeat,
+        attempt=seen.episode.attempt,
+        episode_seed=seen.episode.seed,
+        success=int(success),
+        schema_ok=int(not errors and not (v1 and missed)),
+        unauthorized=int(bool(missed)),
+        timeout=int(reason == "timeout"),
+        exit_reason=reason,
+        limit=limit,
+        limit_at_s=None if limit is None else _seconds(seen.ended.limit_at_s),
+        answer=answer,
+        elapsed_s=round(seen.ended.elapsed_s, 6),
+        cpu_s=round(seen.ended.cpu_s, 6),
+        recorded_latency_ms=round(sum(call.latency_ms_recorded for call in made), 6),
+        tool_calls=len(made),
+        repeated_calls=sum(call.repeat for call in made),
+        mismatches=tuple(
+            Mismatch(
+                method=call.method,
+                path=call.path,
+                fingerprint=call.fingerprint,
+                kind=call.kind or "no_match",
+                nearest=call.nearest,
+            )
+            for call in missed
+        ),
+        schema_errors=tuple(errors),
+        schema_unchecked=seen.schema_unchecked,
+        agent_exit=seen.ended.exit_code,
+        detail=detail,
+        isolation=seen.evidence.state,
+        calls_sha256=seen.calls_sha256,
+        started_at=seen.started_at,
+        host=seen.host,
+    )
+
+
+def harness_error(
+    manifest_sha256: str, episode: Episode, detail: str, started_at: str, host: str, elapsed_s: float
+) -> Row:
+    """The row of an episode that we failed to run: never scored, and rerun by `--resume`."""
+    return Row(
+        manifest_sha256=manifest_sha256,
+        task_id=episode.task_id,
+        repeat=episode.repeat,
+        attempt=episode.attempt,
+        episode_seed=episode.seed,
+        success=0,
+        schema_ok=0,
+        unauthorized=0,
+        timeout=0,
+        exit_reason="harness_error",
+        elapsed_s=round(elapsed_s, 6),
+        cpu_s=0.0,
+        recorded_latency_ms=0.0,
+        tool_calls=0,
+        repeated_calls=0,
+        detail=detail[:_DETAIL],
+        isolation="not_proved",
+        started_at=started_at,
+        host=host,
+    )
+
+
+def _ending(seen: Seen) -> tuple[ExitReason, str | None, str | None]:
+    """Exit reason, the limit that was crossed, one sentence. What came first decides; ties go to the door."""
+    ended = seen.ended
+    if seen.evidence.suspended_s > SUSPENDED_S:
+        return "harness_error", None, f"the machine slept for {seen.evidence.suspended_s:.0f} s during the episode"
+    refusal = next((call for call in seen.calls if _ends(call, seen.on_mismatch)), None)
+    if refusal is not None and (ended.limit_at_s is None or refusal.at_s <= ended.limit_at_s):
+        if refusal.outcome == "capped":
+            return "tool_cap", "tool_calls", None
+        return "mismatch", None, None
+    if ended.limit == "wall_clock":
+        return "timeout", "wall_clock", None
+    if ended.limit is not None:
+        return "agent_error", ended.limit, f"the agent crossed the limit of {ended.limit}"
+    if ended.exit_code != 0:
+        return "agent_error", None, _death(ended)
+    return "completed", None, None
+
+
+def _ends(call: CallRecord, on_mismatch: str) -> bool:
+    return call.outcome == "capped" or (call.outcome == "miss" and on_mismatch == "stop")
+
+
+def _death(ended: Ended) -> str:
+    if ended.exit_code is None:
+        how = f"the agent was stopped: {ended.stopped}"
+    elif ended.exit_code < 0:
+        how = f"the agent died of signal {-ended.exit_code}"
+    else:
+        how = f"the agent ended with exit {ended.exit_code}"
+    last = ended.stderr[-4096:].decode("utf-8", "replace").strip().rpartition("\n")[2].strip()
+    return f"{how}: {last}"[:_DETAIL] if last else how
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,283 @@
+"""The engine of one host: threads that run episodes, one synced row per attempt, interruptible and resumable."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scoresheet import errors
+from scoresheet.documents.row import Row
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.documents.task import Task
+from scoresheet.errors import NotIsolated, ScoresheetError, Usage
+from scoresheet.pack.folder import Pack
+from scoresheet.replay.http import ReplayServer
+from scoresheet.replay.session import Tape
+from scoresheet.run import journal
+from scoresheet.run.agents.agent import Agent
+from scoresheet.run.episode import INTERRUPTED, EpisodeSpec, Interrupted, run_episode
+from scoresheet.run.fold import harness_error
+from scoresheet.run.plan import Episode, Progress, differences, episodes
+from scoresheet.run.prepare import now, upstreams_of
+from scoresheet.sandbox.spec import Opened, Sandbox
+
+_DURABLE = 3
+"""Harness errors in a row that end a run: what fails this often is no accident of one episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a run stands after one more row."""
+
+    row: Row | None
+    """`None` at the start."""
+    done: int
+    planned: int
+    failing: int
+    harness_errors: int
+
+
+def quiet(_step: Step) -> None:
+    """Says nothing."""
+
+
+def run(
+    pack: Pack,
+    agent: Agent,
+    plan: RunPlan,
+    out: Path,
+    sandbox: Sandbox,
+    resume: bool = False,
+    progress: Callable[[Step], None] = quiet,
+) -> RunPlan:
+    """Run what is left of `plan` in the run directory `out`; the plan as it ended.
+
+    `out` must not exist, unless `resume`. Raises `NotIsolated` when isolation was not proved, `ScoresheetError` when a
+    run to be resumed differs or is being run, `KeyboardInterrupt` after every running episode was ended: the run
+    directory can then be resumed. The status is `incomplete` when episodes ended by our own failure are left.
+    """
+    if resume:
+        recorded = journal.read_plan(out)
+        refuse_changed(recorded, plan, out)
+        plan = recorded.model_copy(
+            update={"resumed_at": (*recorded.resumed_at, now()), "jobs": plan.jobs, "status": "running"}
+        )
+    else:
+        refuse_used(out)
+    with sandbox:  # its refusal leaves nothing behind
+        if not resume:
+            out.mkdir(parents=True, exist_ok=True)
+        with journal.held(out):
+            return _run(pack, agent, plan, out, sandbox, progress)
+
+
+def _run(
+    pack: Pack, agent: Agent, plan: RunPlan, out: Path, sandbox: Sandbox, progress: Callable[[Step], None]
+) -> RunPlan:
+    journal.write_plan(out, plan)
+    status = "incomplete"
+    try:
+        with journal.Rows(out / journal.ROWS) as rows, ReplayServer() as server:
+            done = Progress(plan.retries)
+            for row in journal.read_rows(out / journal.ROWS):
+                done.add(row)
+            _Work(pack, agent, plan, out, sandbox, server, rows, done, progress).run()
+        if next(done.remaining(_planned(plan)), None) is None:
+            status = "finished"
+    except NotIsolated:
+        status = "aborted"
+        raise
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        plan = plan.model_copy(update={"status": status, "ended_at": now()})
+        journal.write_plan(out, plan)
+    return plan
+
+
+def refuse_used(out: Path) -> None:
+    """Raises `Usage` when something is there: nothing that a user made is overwritten."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        mend = "choose another --out, or continue that run with --resume"
+        raise Usage("the run directory is not empty", str(out), mend)
+
+
+def refuse_changed(recorded: RunPlan, asked: RunPlan, out: Path) -> None:
+    """Raises `ScoresheetError` naming every decisive field in which `asked` is not what was `recorded`."""
+    found = differences(recorded, asked)
+    if found:
+        findings = [
+            errors.Finding("resume-differs", f"{out.name}/{journal.PLAN}#/{change.field}", str(change))
+            for change in found
+        ]
+        mend = "start a new run, or ask for what was recorded"
+        raise errors.Refused("the run can't be resumed: it would not be the same run", findings, str(out), mend)
+
+
+def _planned(plan: RunPlan) -> Iterator[Episode]:
+    return episodes((task.task_id for task in plan.tasks), plan.repeats, plan.seed)
+
+
+class _Work:
+    """Episodes handed out to threads, and everything that they share."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        agent: Agent,
+        plan: RunPlan,
+        out: Path,
+        sandbox: Sandbox,
+        server: ReplayServer,
+        rows: journal.Rows,
+        done: Progress,
+        progress: Callable[[Step], None],
+    ) -> None:
+        self._pack, self._agent, self._plan, self._out = pack, agent, plan, out
+        self._sandbox, self._server, self._rows = sandbox, server, rows
+        self._done, self._progress = done, progress
+        self._upstreams = upstreams_of(pack)
+        self._lock = threading.Lock()
+        self._pack_lock = threading.Lock()
+        self._todo = self._done.remaining(_planned(plan))
+        self._running: set[Opened] = set()
+        self._over = threading.Event()
+        self._failure: BaseException | None = None
+        self._in_a_row = 0
+        self._tapes: dict[str, tuple[Task, Tape]] = {}
+        self._finished = sum(1 for attempts in done.episodes.values() if attempts.done(plan.retries))
+        self._failing = sum(
+            1 for a in done.episodes.values() if a.done(plan.retries) and not a.succeeded and not a.harness_error
+        )
+
+    def run(self) -> None:
+        """Every remaining episode. Raises what ended it early."""
+        self._progress(self._step(None))
+        # the plan is walked by the threads while rows are added to what it looks at: what is left is fixed now
+        self._todo = iter(list(self._todo)) if self._done.rows else _planned(self._plan)
+        threads = [
+            threading.Thread(target=self._worker, name=f"scoresheet-{number}", daemon=True)
+            for number in range(self._plan.jobs)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self._stop()
+            for thread in threads:
+                thread.join()
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _worker(self) -> None:
+        try:
+            while not self._over.is_set():
+                with self._lock:
+                    episode = next(self._todo, None)
+                if episode is None:
+                    return
+                self._to_its_end(episode)
+        except Interrupted:
+            return
+        except BaseException as error:  # noqa: BLE001  # handed to the thread that waits for us
+            with self._lock:
+                self._failure = self._failure or error
+            self._stop()
+
+    def _to_its_end(self, episode: Episode) -> None:
+        """One episode, with the further attempts that `retries` gives it."""
+        while not self._over.is_set():
+            row = self._attempt(episode)
+            self._rows.append(row)
+            with self._lock:
+                attempts = self._done.add(row)
+                over = attempts.done(self._plan.retries)
+                self._finished += over
+                self._failing += over and not attempts.succeeded
+                self._in_a_row = self._in_a_row + 1 if attempts.harness_error else 0
+                failing_for_good = self._in_a_row >= _DURABLE
+                self._progress(self._step(row))
+            if failing_for_good:
+                raise ScoresheetError(
+                    f"{_DURABLE} episodes in a row failed on our side: {row.detail}",
+                    str(self._out),
+                    "mend the cause, then continue with --resume",
+                )
+            if over or attempts.harness_error:
+                return
+            episode = replace(episode, attempt=attempts.next)
+
+    def _attempt(self, episode: Episode) -> Row:
+        began = datetime.now(UTC)
+        try:
+            task, tape = self._tape(episode.task_id)
+            spec = EpisodeSpec(
+                episode=episode,
+                manifest_sha256=self._pack.manifest_sha256,
+                manifest=self._pack.manifest,
+                task=task,
+                tape=tape,
+                tools=self._pack.tools,
+                upstreams=self._upstreams,
+                agent=self._agent,
+                limits=self._plan.limits,
+                folder=self._out / episode.folder,
+                host=self._plan.host.label,
+            )
+            return run_episode(spec, self._sandbox, self._server, self._watched)
+        except (Interrupted, NotIsolated):
+            raise
+        except Exception as error:  # our failure, whatever it is, is never the agent's
+            if self._over.is_set():
+                raise Interrupted("the episode was interrupted", episode.folder) from error
+            return harness_error(
+                self._pack.manifest_sha256,
+                episode,
+                f"{type(error).__name__}: {error}",
+                began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                self._plan.host.label,
+                (datetime.now(UTC) - began).total_seconds(),
+            )
+
+    def _tape(self, task_id: str) -> tuple[Task, Tape]:
+        """The task and its tape; those of the last few tasks are kept, whatever the size of the pack."""
+        with self._pack_lock:
+            found = self._tapes.get(task_id)
+            if found is None:
+                task = self._pack.task(task_id)
+                manifest = self._pack.manifest
+                tape = Tape.of(task, self._pack.tools, manifest.protocol, manifest.on_exhausted)
+                found = self._tapes[task_id] = task, tape
+                for old in list(itertools.islice(self._tapes, max(0, len(self._tapes) - 2 * self._plan.jobs))):
+                    del self._tapes[old]
+            return found
+
+    @contextlib.contextmanager
+    def _watched(self, opened: Opened) -> Iterator[None]:
+        with self._lock:
+            self._running.add(opened)
+        try:
+            if self._over.is_set():
+                opened.stop(INTERRUPTED)
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(opened)
+
+    def _stop(self) -> None:
+        self._over.set()
+        with self._lock:
+            running = tuple(self._running)
+        for opened in running:
+            opened.stop(INTERRUPTED)
+
+    def _step(self, row: Row | None) -> Step:
+        errors_made = self._done.exit_reasons["harness_error"]
+        return Step(row, self._finished, self._plan.planned, self._failing, errors_made)
