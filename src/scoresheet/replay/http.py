@@ -43,7 +43,7 @@ MAX_ANSWER = 1 << 20
 _EPISODE_BODIES = 256 << 20
 """Request bytes that one episode may have under way at once, over all its connections."""
 _CONNECTIONS = 1024
-_MEMO_BYTES = 64 << 20
+_MEMO_BYTES = 256 << 20
 _MEMO_REQUEST = 16 * 1024
 """Longer requests are not remembered."""
 _WRITE_AT_ONCE = 256 * 1024
@@ -58,7 +58,7 @@ class ReplayServer:
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._serve, name="scoresheet-replay", daemon=True)
         self._episodes: set[_Episode] = set()
-        self._memos: weakref.WeakKeyDictionary[Tape, dict[tuple[str, str], _Memo]] = weakref.WeakKeyDictionary()
+        self._memory = _Memory()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -104,10 +104,9 @@ class ReplayServer:
         self, episode: "_Episode", sockets: Mapping[str, socket.socket], upstream_of: Mapping[str, str]
     ) -> None:
         self._episodes.add(episode)
-        memos = self._memos.setdefault(episode.session.tape, {})
         for name, listening in sockets.items():
             via, upstream = ("call", "") if name == CALL_DOOR else ("http", upstream_of.get(name, ""))
-            door = _Door(episode, via, upstream, memos.setdefault((via, upstream), _Memo()))
+            door = _Door(episode, via, upstream, self._memory.of(episode.session.tape, via, upstream))
             listening.setblocking(False)
             server = await self._loop.create_server(functools.partial(_Connection, door), sock=listening, backlog=1024)
             episode.servers.append(server)
@@ -179,8 +178,18 @@ class _Asked:
     head: bool
     old: bool
     close: bool
+    memo: "_Memo | None" = None
+    """Where it is remembered."""
     ready: dict[Answer, tuple[bytes, bytes]] = field(default_factory=dict)
     """Hit → bytes to send, tail of the journal's line; only where the connection goes on afterwards."""
+
+    def sent_before(self, hit: Hit) -> bytes | None:
+        """The bytes of the same recording, when it was sent for these very bytes before."""
+        if hit.repeated:
+            for other, (data, _) in self.ready.items():
+                if isinstance(other, Hit) and other.recorded is hit.recorded:
+                    return data
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,22 +211,53 @@ class _Submitted:
 
 
 @dataclass(slots=True, eq=False)
-class _Memo:
-    """Requests of one tape at one door that were seen before, by their raw bytes and by what of them can matter."""
+class _Memory:
+    """How much of requests seen before is kept, over all tapes of a server."""
 
+    memos: weakref.WeakKeyDictionary[Tape, dict[tuple[str, str], "_Memo"]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    used: int = 0
+
+    def of(self, tape: Tape, via: str, upstream: str) -> "_Memo":
+        return self.memos.setdefault(tape, {}).setdefault((via, upstream), _Memo(self))
+
+    def take(self, size: int) -> bool:
+        """True when `size` more bytes may be kept; forgets tapes that are gone."""
+        if self.used + size > _MEMO_BYTES:
+            self.used = sum(memo.used for doors in self.memos.values() for memo in doors.values())
+            if self.used + size > _MEMO_BYTES:
+                return False
+        self.used += size
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class _Memo:
+    """Requests of one tape at one door that were seen before, by their raw bytes and by what of them can matter.
+
+    Only hits are kept: their number is bounded by the recordings and their spellings, and `_Memory` bounds the bytes.
+    """
+
+    memory: _Memory
     raw: dict[bytes, _Asked] = field(default_factory=dict)
     known: dict[Any, Looked] = field(default_factory=dict)
-    room: int = _MEMO_BYTES
+    used: int = 0
+    full: bool = False
+
+    def room(self, size: int) -> bool:
+        if self.full:
+            return False
+        self.full = not self.memory.take(size)
+        self.used += 0 if self.full else size
+        return not self.full
 
     def remember(self, data: bytes, asked: _Asked) -> None:
-        self.room -= 2 * len(data) + 1500
-        if self.room > 0:
+        if self.room(2 * len(data) + 700):
+            was = asked.request
+            asked.request = Request(was.upstream, was.method, was.target, (), was.body)  # no line shows the headers
+            asked.memo = self
             self.raw[data] = asked
-
-    def know(self, key: Any, looked: Looked, size: int) -> None:
-        self.room -= size + 800
-        if self.room > 0:
-            self.known[key] = looked
 
 
 class _Door:
@@ -230,22 +270,20 @@ class _Door:
         tape = episode.session.tape
         self.relevant = {"content-type", "content-encoding"} | tape.vary
 
-    def look(self, request: Request) -> Looked:
-        """The tape's knowledge of a request; hits are remembered, for only they are bounded by the recordings."""
-        known = self.memo.known
+    def look(self, request: Request, whole: bool) -> Looked:
+        """The tape's knowledge of a request; remembered when `whole` is false: its raw bytes will not be."""
+        tape = self.episode.session.tape
+        find = tape.look if self.via == "http" else lambda call: tape.look_call(call.target, call.body)
+        if whole or len(request.body) > _MEMO_REQUEST:
+            return find(request)
         relevant = self.relevant
-        key = (
-            request.method,
-            request.target,
-            request.body,
-            tuple([pair for pair in request.headers if pair[0].lower() in relevant]),
-        )
-        looked = known.get(key)
+        headers = tuple([pair for pair in request.headers if pair[0].lower() in relevant])
+        key = (request.method, request.target, request.body, headers)
+        looked = self.memo.known.get(key)
         if looked is None:
-            tape = self.episode.session.tape
-            looked = tape.look_call(request.target, request.body) if self.via == "call" else tape.look(request)
-            if isinstance(looked, Found) and len(request.body) < _MEMO_REQUEST:
-                self.memo.know(key, looked, 2 * len(request.body) + len(request.target))
+            looked = find(request)
+            if isinstance(looked, Found) and self.memo.room(2 * len(request.body) + 800):
+                self.memo.known[key] = looked
         return looked
 
 
@@ -255,7 +293,6 @@ class _Connection(asyncio.Protocol):
     __slots__ = (
         "_begun",
         "_body",
-        "_completed",
         "_door",
         "_episode",
         "_expects",
@@ -274,6 +311,7 @@ class _Connection(asyncio.Protocol):
         "_todo",
         "_transport",
         "_url",
+        "_whole",
     )
 
     def __init__(self, door: _Door) -> None:
@@ -288,7 +326,8 @@ class _Connection(asyncio.Protocol):
         """Nothing more is read: the connection is closing, or held by a recorded timeout."""
         self._paused = False
         self._fault: _Fault | None = None
-        self._begun = self._completed = 0
+        self._begun = 0
+        self._whole = False
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -343,7 +382,8 @@ class _Connection(asyncio.Protocol):
             self._feed(data)
 
     def _feed(self, data: bytes) -> None:
-        fresh, self._begun, self._completed = self._idle, 0, 0
+        self._whole = self._idle and len(data) < _MEMO_REQUEST and not self._todo
+        self._begun = 0
         rest = data
         while rest and not self._over:
             try:
@@ -362,7 +402,7 @@ class _Connection(asyncio.Protocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD:
                 self._todo.append(_Fault(431, "the request's headers are longer than 64 KiB", *self._named()))
-        if fresh and self._idle and self._begun == 1 and len(self._todo) == 1 and len(data) < _MEMO_REQUEST:
+        if self._whole and self._idle and self._begun == 1 and len(self._todo) == 1:
             asked = self._todo[0]
             if isinstance(asked, _Asked) and isinstance(asked.looked, Found) and not asked.close:
                 self._door.memo.remember(bytes(data), asked)
@@ -425,7 +465,6 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._idle = True
-        self._completed += 1
         parser = self._parser
         method = parser.get_method().decode("ascii")
         target = _origin_form(self._url)
@@ -445,7 +484,7 @@ class _Connection(asyncio.Protocol):
         elif self._door.via == "call":
             self._todo.append(self._call(request, old, close))
         else:
-            self._todo.append(_Asked(request, self._door.look(request), method == "HEAD", old, close))
+            self._todo.append(_Asked(request, self._door.look(request, self._whole), method == "HEAD", old, close))
 
     def _call(self, request: Request, old: bool, close: bool) -> _Asked | _Fault | _Submitted:
         path = request.target.partition("?")[0]
@@ -457,7 +496,7 @@ class _Connection(asyncio.Protocol):
                 return _Fault(413, "the answer is longer than 1 MiB", CALL, name)
             return _Submitted(request.body, close)
         call = Request("", CALL, name, request.headers, request.body)
-        return _Asked(call, self._door.look(call), False, old, close)
+        return _Asked(call, self._door.look(call, self._whole), False, old, close)
 
     def _refuse(self, status: int, what: str) -> None:
         self._fault = _Fault(status, what, *self._named())
@@ -497,12 +536,16 @@ class _Connection(asyncio.Protocol):
             case Hit():
                 ready = asked.ready.get(answer)
                 if ready is None:
-                    sent = wire.of(answer.recorded.response(), head=asked.head, old=asked.old, close=asked.close)
-                    tail = self._tail(asked, answer, sent.status)
-                    if sent.then != "keep":
-                        self._send(sent, tail, False)
-                        return
-                    ready = asked.ready[answer] = (sent.data, tail)
+                    data = asked.sent_before(answer)
+                    if data is None:
+                        sent = wire.of(answer.recorded.response(), head=asked.head, old=asked.old, close=asked.close)
+                        if sent.then != "keep":
+                            self._send(sent, self._tail(asked, answer, sent.status), False)
+                            return
+                        data = sent.data
+                    ready = (data, self._tail(asked, answer, answer.recorded.call.response_status))
+                    if asked.memo is not None and asked.memo.room(len(ready[0]) + len(ready[1]) + 150):
+                        asked.ready[answer] = ready
                 self._out.append(ready[0])
                 self._out_bytes += len(ready[0])
                 self._episode.log(ready[1], False)

@@ -104,6 +104,7 @@ class Capped:
 
 
 Answer = Hit | Miss | Capped
+_UNCHECKED = Verdict()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +227,7 @@ class Tape:
 
     def refuse(self, request: Request) -> Absent:
         """A request that no recording can answer, whatever its fingerprint: a tunnel, a protocol upgrade."""
-        return Absent(Miss("no_match", self._digest(request), Verdict(), request, self))
+        return Absent(Miss("no_match", self._digest(request), _UNCHECKED, request, self))
 
     def nearest(self, miss: Miss) -> Nearest | None:
         """See `Miss.nearest`."""
@@ -275,7 +276,7 @@ class Tape:
             beyond = Hit(sequence[-1], True, verdict)
         else:
             beyond = Miss("exhausted", digest, verdict, request, self, True, len(sequence))
-        return Found(digest, verdict, tuple(Hit(recorded, False, verdict) for recorded in sequence), beyond)
+        return Found(digest, verdict, tuple([Hit(recorded, False, verdict) for recorded in sequence]), beyond)
 
     def _digests(self, request: Request) -> tuple[str, ...]:
         if self.protocol == "tool-replay-v1":
@@ -291,7 +292,7 @@ class Tape:
         found = self._toolbox.find(request)
         if found is None:
             if not self.offered or self.schema_unchecked:  # it may be a call of a tool that can't be told
-                return Verdict()
+                return _UNCHECKED
             return Verdict(None, (f"{request.method} {_cut(request.target)}: no offered tool takes this request",))
         tool, arguments = found
         if tool.name not in self.offered:
