@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.examples.rows import invented_rows
 
 PACKS = Path(__file__).parents[2] / "examples" / "packs"

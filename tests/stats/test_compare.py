@@ -1,11 +1,11 @@
 from fractions import Fraction as F
 
 import pytest
-from tests.stats import convolution
-from tests.stats.test_interval import START, A, B
 
 from scoresheet.stats.compare import difference, sign_flip
 from scoresheet.stats.sample import Sample, sample
+from tests.stats import convolution
+from tests.stats.test_interval import START, A, B
 
 G4 = (2, 1, 0, 3, -1, 1)
 G5 = (1, 0, 1, 0, 1, 1, -1, 0)

@@ -2,9 +2,9 @@ from fractions import Fraction as F
 from itertools import product
 
 import pytest
-from tests.stats.test_interval import START, TOKENS_A, TOKENS_B, A, B
 
 from scoresheet.stats.cost import cost_per_success, fieller
+from tests.stats.test_interval import START, TOKENS_A, TOKENS_B, A, B
 
 G7 = (1200, 3400, 800, 15000, 2100), (5, 3, 4, 0, 2)
 G8 = (900, 1500, 1100, 4000, 700, 2500, 1300, 2000), (5, 4, 5, 1, 5, 3, 4, 2)

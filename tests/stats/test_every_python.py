@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.stats import digits
 
 from scoresheet.stats import resample
+from tests.stats import digits
 
 SRC = Path(resample.__file__).parents[2]
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,6 @@ from fractions import Fraction as F
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.stats import convolution
 
 from scoresheet.stats import resample
 from scoresheet.stats.interval import (
@@ -21,6 +20,7 @@ from scoresheet.stats.interval import (
     variance_of_mean,
 )
 from scoresheet.stats.sample import Sample, sample
+from tests.stats import convolution
 
 START = resample.prefix(20260922, hashlib.sha256(b"demo-pack").hexdigest())
 A = (5, 5, 4, 2, 0, 5, 5, 3, 5, 1, 5, 4)

@@ -4,9 +4,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.stats import convolution
 
 from scoresheet.stats import resample
+from tests.stats import convolution
 
 PACK = hashlib.sha256(b"demo-pack").hexdigest()
 START = resample.prefix(20260922, PACK)
