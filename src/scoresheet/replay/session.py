@@ -450,7 +450,7 @@ def _pairs(part: str, recorded: Sequence[Any], asked: Sequence[Any]) -> list[str
     old, new = _by_name(recorded), _by_name(asked)
     return [
         f"{part} {name}: recorded {_values(old.get(name))}, asked {_values(new.get(name))}"
-        for name in dict.fromkeys((*old, *new))
+        for name in sorted({*old, *new})
         if old.get(name) != new.get(name)
     ]
 
@@ -470,7 +470,7 @@ def _values(values: list[Any] | None) -> str:
 
 def _walk(pointer: str, recorded: JsonValue, asked: JsonValue, say: Callable[[str], None]) -> None:
     if isinstance(recorded, dict) and isinstance(asked, dict):
-        for key in dict.fromkeys((*recorded, *asked)):
+        for key in sorted({*recorded, *asked}):
             inner = f"{pointer}/{_escaped(key)}"
             if key not in recorded:
                 say(f"body {inner}: recorded nothing, asked {_shown(asked[key])}")
