@@ -72,6 +72,20 @@ def test_imports_point_down_only():
     assert lint_imports(config_filename=str(HOUSE / "pyproject.toml"), cache_dir=None, no_logo=True)
 
 
+def test_the_replay_path_holds_no_client_of_the_standard_library():
+    """import-linter sees packages only, so that `http.HTTPStatus` and `http.client` are one to it."""
+    for path in sorted((SRC / "replay").rglob("*.py")):
+        for node in ast.walk(tree(path)):
+            match node:
+                case ast.Import(names=names):
+                    found = {each.name for each in names}
+                case ast.ImportFrom(module=str(module), names=names):
+                    found = {module, *(f"{module}.{each.name}" for each in names)}
+                case _:
+                    continue
+            assert found.isdisjoint({"http.client", "urllib.request", "socketserver", "ftplib", "smtplib"}), path
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_says_what_it_is_for(path):
     assert ast.get_docstring(tree(path)) or not path.read_text(encoding="utf-8").strip()
