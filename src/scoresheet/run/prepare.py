@@ -41,8 +41,11 @@ class Asked:
     seat: str | None = None
 
 
-def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked) -> RunPlan:
-    """The plan, every chosen task read and verified. Raises `Refused` for tasks that can't be scored, `Usage`."""
+def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool = False) -> RunPlan:
+    """The plan, every chosen task read. Raises `Refused` for tasks that can't be scored, `Usage`.
+
+    `pack_verified` says that the caller compared every file of the pack with its manifest.
+    """
     manifest = pack.manifest
     tasks: list[PlannedTask] = []
     findings: list[Finding] = []
@@ -88,6 +91,7 @@ def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked) -> RunPlan:
             "versions": _versions(asked.isolation),
             "host": _host(asked.seat),
             "started_at": now(),
+            "pack_verified": pack_verified,
             "draft": list(_draft(asked, repeats, manifest.repeats, len(tasks), len(manifest.tasks))),
         },
         "run.json",

@@ -1,0 +1,64 @@
+"""`scoresheet baseline`: does the pack tell right from wrong? The null agent must score 0, the oracle agent 1."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scoresheet.cli.app import say
+
+
+@click.command()
+@click.argument("pack", type=click.Path(exists=True, file_okay=False))
+@click.option("--out", type=click.Path(), metavar="DIR", help="Where both runs go [runs/PACK-TIME-baselines].")
+@click.option("--repeats", type=click.IntRange(1), metavar="N", help="Episodes per task [the manifest's, else 5].")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Episodes at once [the cores, at most 4].")
+@click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print baselines.json.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+def command(pack: str, out: str | None, as_json: bool, quiet: bool, **given: Any) -> int:
+    """Run the null and the oracle agent on every task of PACK, each repeated.
+
+    The null agent does nothing and must score 0. The oracle agent is given calls and answer and must score 1. A pack
+    that fails either is defective. The verdict is kept in DIR/baselines.json, for `scoresheet run --baselines DIR`.
+
+    \b
+    Example: scoresheet baseline billing-v3 --out runs/baselines
+             scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a --baselines runs/baselines
+    """
+    from scoresheet.cli.run import default_out, perform, sandbox_of, verified
+    from scoresheet.run import baselines, journal, local
+    from scoresheet.run.agents.null import null
+    from scoresheet.run.agents.oracle import oracle
+    from scoresheet.run.prepare import Asked, plan_of
+
+    opened = verified(pack, None, quiet)
+    place = Path(out or f"{default_out(opened)}-baselines")
+    local.refuse_used(place)
+    for agent in (null(), oracle()):
+        plan = plan_of(opened, agent.identity, Asked(**given, seat="baseline"), pack_verified=True)
+        perform(
+            opened,
+            agent,
+            plan,
+            place / agent.identity.kind,
+            sandbox_of(plan.isolation),
+            False,
+            agent.identity.kind,
+            quiet,
+        )
+    found = baselines.of_runs(place)
+    journal.replace_file(place / journal.BASELINES, found.text())
+    if as_json:
+        click.echo(json.dumps(found.model_dump(mode="json")))
+    else:
+        for one in (found.null, found.oracle):
+            click.echo(f"{one.agent}: {one.successes} of {one.episodes} episodes succeeded")
+        click.echo(f"manifest_sha256: {found.manifest_sha256}")
+    for one in (found.null, found.oracle):
+        wanted = "must never succeed" if one.agent == "null" else "must always succeed"
+        for task_id in one.failing:
+            say(f"error: the {one.agent} agent {wanted} — {task_id} [baseline-{one.agent}]")
+    say(f"baselines: {place / journal.BASELINES}")
+    return 0 if found.sound else 1

@@ -1,0 +1,40 @@
+"""What the null and the oracle run of a pack amount to."""
+
+from pathlib import Path
+from typing import Literal
+
+from scoresheet import digest
+from scoresheet.documents.baselines import Baseline, Baselines
+from scoresheet.errors import Incomplete
+from scoresheet.run import journal
+from scoresheet.run.prepare import now
+
+
+def of_runs(folder: Path) -> Baselines:
+    """The verdict of the runs `folder/null` and `folder/oracle`. Raises `Incomplete` when one lost episodes."""
+    plan = journal.read_plan(folder / "null")
+    states = {row.isolation for kind in ("null", "oracle") for row in journal.read_rows(folder / kind / journal.ROWS)}
+    return Baselines(
+        manifest_sha256=plan.manifest_sha256,
+        isolation="proved" if states == {"proved"} else "not_isolated" if "not_isolated" in states else "not_proved",
+        null=_baseline(folder / "null", "null", 0),
+        oracle=_baseline(folder / "oracle", "oracle", 1),
+        ended_at=now(),
+    )
+
+
+def _baseline(run: Path, agent: Literal["null", "oracle"], wanted: int) -> Baseline:
+    plan = journal.read_plan(run)
+    if plan.status != "finished":
+        raise Incomplete(f"the {agent} run is {plan.status}", str(run), "run the baseline again")
+    last: dict[tuple[str, int], int | None] = {}
+    for row in journal.read_rows(run / journal.ROWS):
+        last[row.task_id, row.repeat] = row.success
+    failing = sorted({task_id for (task_id, _), success in last.items() if success != wanted})
+    return Baseline(
+        agent=agent,
+        successes=sum(success == 1 for success in last.values()),
+        episodes=plan.planned,
+        failing=tuple(failing),
+        rows_sha256=digest.of_file(run / journal.ROWS).sha256,
+    )
