@@ -1,6 +1,8 @@
 """`scoresheet record`: run a command with a recording proxy in front of its live services."""
 
 import json
+import signal
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,15 +63,16 @@ def command(
     from scoresheet.record.proxy import Upstream
     from scoresheet.record.take import Settings
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the command must not outlive us
     services = tuple(map(Upstream.parse, upstreams))
     if len({service.name for service in services}) < len(services):
         raise Usage("two services have one name", "--upstream")
     tools = tuple(tool for text in descriptions for tool in _described(text, services))
     settings = Settings(pack, services, tools, replace, timeout_s, wall_clock_s, not_secret, batch is not None)
     if batch is not None:
-        if command or task or prompt or expected or expect_stdout:
-            raise Usage("--batch names tasks, prompts, answers and commands itself", "--batch", "leave the others out")
-        return _record_all(batch_of(batch), settings, as_json)
+        if task or prompt or expected or expect_stdout:
+            raise Usage("--batch names tasks, prompts and answers itself", "--batch", "leave the other options out")
+        return _record_all(batch_of(batch, command), settings, as_json)
     return _record_one(_plan(task, prompt, command, expected, expect_stdout), settings, as_json)
 
 
@@ -93,7 +96,8 @@ def _record_one(plan: "TaskPlan", settings: "Settings", as_json: bool) -> int:
         click.echo(json.dumps(take.as_json(), indent=2, ensure_ascii=False))
     else:
         click.echo(_line(take))
-    _tell(take)
+    _tell(take, set())
+    _tell_dropped(take.dropped_headers)
     say(f"next: scoresheet freeze {settings.pack}")
     return 0
 
@@ -103,6 +107,8 @@ def _record_all(plans: "tuple[TaskPlan, ...]", settings: "Settings", as_json: bo
 
     takes: list[Take] = []
     failed: dict[str, str] = {}
+    told: set[tuple[str, str]] = set()
+    dropped: Counter[str] = Counter()
     for number, plan in enumerate(plans, start=1):
         try:
             take = record(plan, settings)
@@ -112,8 +118,10 @@ def _record_all(plans: "tuple[TaskPlan, ...]", settings: "Settings", as_json: bo
             show(error)
             continue
         takes.append(take)
+        dropped.update(dict(take.dropped_headers))
         say(f"[{number}/{len(plans)}] {_line(take)}")
-        _tell(take)
+        _tell(take, told)
+    _tell_dropped(tuple(sorted(dropped.items())))
     if as_json:
         facts = {"recorded": [take.as_json() for take in takes], "failed": failed}
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -122,7 +130,8 @@ def _record_all(plans: "tuple[TaskPlan, ...]", settings: "Settings", as_json: bo
         click.echo(f"recorded {len(takes)} of {len(plans)} tasks, {calls} calls")
         for task_id, why in failed.items():
             click.echo(f"failed {task_id}: {why}")
-    say(f"next: scoresheet freeze {settings.pack}")
+    if takes:
+        say(f"next: scoresheet freeze {settings.pack}")
     return 1 if failed else 0
 
 
@@ -146,13 +155,18 @@ def _line(take: "Take") -> str:
     )
 
 
-def _tell(take: "Take") -> None:
-    """What a person must know of a recording beside its line."""
+def _tell(take: "Take", told: set[tuple[str, str]]) -> None:
+    """What a person must know of a recording beside its line; a warning once."""
     for replacement in take.redactions:
         say(f"  redacted: {replacement}")
     if take.ignored:
         say(f"  ignored in matching from now on: {', '.join(take.ignored)}")
-    if take.dropped_headers:
-        say("  request headers left out: " + ", ".join(f"{name} ({count})" for name, count in take.dropped_headers))
     for warning in take.warnings:
-        say(f"  warning: {warning.what} — {warning.where} [{warning.rule}]")
+        if (warning.rule, warning.where) not in told:
+            told.add((warning.rule, warning.where))
+            say(f"  warning: {warning.what} — {warning.where} [{warning.rule}]")
+
+
+def _tell_dropped(headers: tuple[tuple[str, int], ...]) -> None:
+    if headers:
+        say("request headers left out: " + ", ".join(f"{name} ({count})" for name, count in headers))

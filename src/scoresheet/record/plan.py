@@ -46,19 +46,24 @@ def expected_of(text: str, where: str) -> dict[str, JsonValue]:
         raise Malformed(f"not JSON: {error}", where) from error
 
 
-def batch(path: Path) -> tuple[TaskPlan, ...]:
-    """The tasks of a batch file: JSON lines, or a JSON or YAML list. Raises `Usage` and `Malformed`."""
+def batch(path: Path, command: tuple[str, ...] = ()) -> tuple[TaskPlan, ...]:
+    """The tasks of a batch file: JSON lines, or a JSON or YAML list; `command` is that of entries without their own.
+
+    Raises `Usage` and `Malformed`.
+    """
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"the batch file can't be read: {error}", str(path)) from error
     if path.suffix in (".jsonl", ".ndjson"):
-        entries: JsonValue = [canonical.loads(line) for line in text.splitlines() if line.strip()]
+        entries: JsonValue = [
+            _line(line, f"{path}:{number}") for number, line in enumerate(text.splitlines(), start=1) if line.strip()
+        ]
     else:
         entries = described(path, text)
     if not isinstance(entries, list) or not entries:
         raise Malformed("a batch file is a list of tasks", str(path), "give one entry a task: task, prompt, command…")
-    plans = tuple(_plan(entry, f"{path}#{place}") for place, entry in enumerate(entries))
+    plans = tuple(_plan(entry, command, f"{path}#{place}") for place, entry in enumerate(entries))
     twice = {plan.task_id for plan in plans if sum(other.task_id == plan.task_id for other in plans) > 1}
     if twice:
         raise Malformed(f"the task {min(twice)} is given twice", str(path))
@@ -84,9 +89,19 @@ def described(path: Path, text: str | None = None) -> JsonValue:
         raise Malformed(f"not YAML: {' '.join(str(error).split())}", str(path)) from error
 
 
-def _plan(entry: JsonValue, where: str) -> TaskPlan:
+def _line(line: str, where: str) -> JsonValue:
+    try:
+        return canonical.loads(line)
+    except canonical.JsonError as error:
+        raise error.with_place(where) from error
+
+
+def _plan(entry: JsonValue, command: tuple[str, ...], where: str) -> TaskPlan:
     if not isinstance(entry, dict):
         raise Malformed("an entry is not an object", where)
+    entry = {"command": list(command), **entry}
+    if "task_id" in entry:
+        entry["task"] = entry.pop("task_id")
     known = {"task", "prompt", "command", "expected", "expect_stdout", *_MEMBERS}
     unknown = sorted(entry.keys() - known)
     if unknown:
@@ -96,8 +111,8 @@ def _plan(entry: JsonValue, where: str) -> TaskPlan:
             raise Malformed(f"{name} is missing", where)
     if ("expected" in entry) == bool(entry.get("expect_stdout")):
         raise Malformed("an entry has either expected or expect_stdout: true", where)
-    command = entry["command"]
-    argv = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+    own = entry["command"]
+    argv = shlex.split(own) if isinstance(own, str) else [str(part) for part in own]
     members = {name: _plain(entry[name]) for name in sorted(_MEMBERS & entry.keys())}
     expected = _expected(_plain(entry["expected"]), where) if "expected" in entry else None
     return TaskPlan(str(entry["task"]), str(entry["prompt"]), tuple(argv), expected, members)

@@ -65,7 +65,9 @@ _NAME_ENDS = (
     *("secretkey", "privatekey", "accesskey", "authkey", "secrettoken"),
 )
 _NUMBERS_TOO = ("password", "passwd", "secret", "pwd", "passcode", "otp")
-_HEADER_NAME = re.compile(r"(?i)auth|token|api-?key|secret|cookie|session|signature|password|credential|csrf|xsrf")
+_HEADER_NAME = re.compile(
+    r"(?i)auth|token|api-?key|secret|cookie|sess|sid\b|signature|password|credential|csrf|xsrf|jwt"
+)
 _PLACEHOLDER = re.compile(r"REDACTED-\d+|\*{3,}|<[^>]*>|\{\{.*\}\}|\$\{.*\}")
 _EXAMPLE = re.compile(r"(?i)example|replace[_ -]?me|your[_-]|changeme|placeholder|dummy|redacted|xxxx|\*{4}|\$\{")
 
@@ -142,20 +144,26 @@ class Secrets:
     allowed: frozenset[str] = frozenset()
     """Names that a person declared to be no credential, as `plain_name` gives them."""
     _placeholders: dict[str, str] = field(default_factory=dict)
+    _watched: set[str] = field(default_factory=set)
     _everywhere: re.Pattern[str] | None = None
     _forms: dict[str, str] = field(default_factory=dict)
 
-    def add(self, value: str) -> str:
-        """The placeholder of a credential."""
-        if value not in self._placeholders:
-            self._placeholders[value] = f"REDACTED-{len(self._placeholders) + 1}"
-            if _telling(value):
-                for form in (value, quote(value, safe=""), quote_plus(value), quote(value), _in_json(value)):
-                    self._forms.setdefault(form, value)
-                    self._forms.setdefault(form.lower() if "%" in form else form, value)
-                ordered = sorted(self._forms, key=lambda form: (-len(form), form))
-                self._everywhere = re.compile("|".join(map(re.escape, ordered)))
-        return self._placeholders[value]
+    def add(self, value: str, everywhere: bool = True) -> str:
+        """The placeholder of a credential; from now on the value is one wherever it stands, if it is no plain word."""
+        if everywhere:
+            self.watch(value)
+        return self._placeholders.setdefault(value, f"REDACTED-{len(self._placeholders) + 1}")
+
+    def watch(self, value: str) -> None:
+        """Take `value` for a credential wherever it stands, if it is long and odd enough to be no plain word."""
+        if value in self._watched or not _telling(value):
+            return
+        self._watched.add(value)
+        self._everywhere = None
+        for form in (value, quote(value, safe=""), quote_plus(value), quote(value), _in_json(value)):
+            self._forms.setdefault(form, value)
+            if "%" in form:  # escapes may be written in lower case
+                self._forms.setdefault(re.sub("%..", lambda found: found[0].lower(), form), value)
 
     def found(self, text: str) -> list[tuple[int, int, str, str]]:
         """Where credentials stand in `text`: start, end, rule, value; in order, none inside another."""
@@ -180,7 +188,10 @@ class Secrets:
         return plain in _EXACT_NAMES or plain.endswith(_NAME_ENDS)
 
     def _spans(self, text: str) -> Iterator[tuple[int, int, str, str]]:
-        if self._everywhere is not None:
+        if self._forms:
+            if self._everywhere is None:
+                ordered = sorted(self._forms, key=lambda form: (-len(form), form))
+                self._everywhere = re.compile("|".join(map(re.escape, ordered)))
             for match in self._everywhere.finditer(text):
                 yield match.start(), match.end(), "seen-before", self._forms[match[0]]
         for rule, pattern in SHAPES:
@@ -210,10 +221,15 @@ class Secrets:
         return "".join(parts), edits, reported
 
 
-def redact(exchanges: Iterable[Exchange], not_secret: Iterable[str] = ()) -> Redaction:
-    """The exchanges without credentials; `not_secret` names members that are none, whatever they are called."""
+def redact(exchanges: Iterable[Exchange], not_secret: Iterable[str] = (), known: Iterable[str] = ()) -> Redaction:
+    """The exchanges without credentials.
+
+    `not_secret` names members that are none, whatever they are called; `known` are credentials that the command had.
+    """
     recorded = tuple(exchanges)
     work = _Work(Secrets(frozenset(map(plain_name, not_secret))))
+    for value in sorted(known):
+        work.secrets.watch(value)
     for exchange in recorded:  # first learn them all: a credential may be echoed before it is named
         work.learn(exchange)
     clean = tuple(Exchange(work.request(place, e.request), work.response(place, e)) for place, e in enumerate(recorded))
@@ -248,10 +264,12 @@ class _Work:
         for name, value in request.headers:
             if _HEADER_NAME.search(name) and name.lower() not in KEPT_HEADERS:
                 for secret in _header_secrets(name, value):
-                    self.secrets.add(secret)
+                    self.secrets.watch(secret)
         for name, value in response.headers:
             if name.lower() == "set-cookie":
-                self.secrets.add(_cookie_value(value)[1])
+                cookie, secret, _ = _cookie_value(value)
+                if _HEADER_NAME.search(cookie) or len(secret) >= 16:  # others tell a language or a shop
+                    self.secrets.watch(secret)
         path, _, query = request.target.partition("?")
         for text in (unquote(path), f"?{query}", *(value for _, value in response.headers)):
             self._learn(text)
@@ -264,7 +282,7 @@ class _Work:
     def _learn(self, text: str) -> None:
         for _, _, rule, value in self.secrets.found(text):
             if rule != "seen-before":
-                self.secrets.add(value)
+                self.secrets.watch(value)
 
     def request(self, place: int, request: Request) -> Request:
         """The request as it may be kept."""
@@ -422,8 +440,9 @@ class _Work:
         for name, value in headers:
             if name.lower() == "set-cookie":
                 cookie, secret, attributes = _cookie_value(value)
-                clean = f"{cookie}={self.secrets.add(secret)}{attributes}" if secret else value
-                reported = [("set-cookie", self.secrets.add(secret))] if secret else []
+                placeholder = self.secrets.add(secret, everywhere=False) if secret else ""
+                clean = f"{cookie}={placeholder}{attributes}" if secret else value
+                reported = [("set-cookie", placeholder)] if secret else []
             elif self.secrets.named(name, value) and name.lower() not in ("www-authenticate", "proxy-authenticate"):
                 clean = self.secrets.add(value)
                 reported = [("named-header", clean)]
@@ -455,9 +474,9 @@ def _readable(response: Response) -> bytes | None:
 def _header_secrets(name: str, value: str) -> Iterator[str]:
     if name.lower() == "cookie":
         for cookie in value.split(";"):
-            secret = cookie.partition("=")[2].strip()
-            if secret:
-                yield secret
+            key, _, secret = cookie.partition("=")
+            if _HEADER_NAME.search(key) or len(secret.strip()) >= 16:
+                yield secret.strip()
         return
     scheme, blank, rest = value.partition(" ")
     secret = rest.strip() if blank and scheme.isalnum() else value.strip()

@@ -6,6 +6,7 @@ and then everything at once.
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -26,6 +27,7 @@ from scoresheet.record.redact import Redaction, Replacement, redact
 
 DEFAULT_WALL_CLOCK_S = 600.0
 _TAIL = 2000
+_CREDENTIAL = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CREDENTIALS|PAT)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
         names = ", ".join(f"${upstream.name}" for upstream in settings.upstreams)
         mend = f"the command must call the address in {names}; its own default address is not recorded"
         raise ScoresheetError("the command made no call through the proxy: nothing was recorded", plan.task_id, mend)
-    redaction = redact(exchanges, settings.not_secret)
+    redaction = redact(exchanges, settings.not_secret, _own_credentials())
     if redaction.findings:
         raise Refused("a credential can't be taken out", redaction.findings, plan.task_id)
     expected = _without_secrets(plan, answer, redaction)
@@ -198,6 +200,11 @@ def _environment(plan: TaskPlan, addresses: Mapping[str, str]) -> dict[str, str]
     for name in ("NO_PROXY", "no_proxy"):  # a proxy for the outside world must not take the calls to ours
         environment[name] = ",".join(filter(None, (environment.get(name), "127.0.0.1", "localhost")))
     return environment
+
+
+def _own_credentials() -> tuple[str, ...]:
+    """What the command found in its environment under a name that says what it is."""
+    return tuple(value for name, value in os.environ.items() if _CREDENTIAL.search(name) and len(value) >= 12)
 
 
 def _view(plan: TaskPlan, tools: Sequence[Tool]) -> dict[str, JsonValue]:

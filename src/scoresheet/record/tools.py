@@ -232,11 +232,12 @@ def _named(key: _Key, members: Sequence[Observation]) -> str:
     segments = []
     for place, segment in enumerate(key):
         if _SLOT.search(segment):
-            noun = next((_noun(before) for before in reversed(key[:place]) if not _SLOT.search(before)), "")
+            before = key[place - 1] if place else ""
+            noun = "" if _SLOT.search(before) else _noun(before)
             ids = all(_ID.fullmatch(_stem(each.request, place)) for each in members)
-            name = "_".join(filter(None, (noun, "id" if ids else "name")))
-            while name in taken or name in names:
-                name += "_in_path"
+            plain = "_".join(filter(None, (noun, "id" if ids else "name")))
+            numbered = (plain, *(f"{plain}_{number}" for number in range(2, 99)))
+            name = next(name for name in numbered if name not in taken and name not in names)
             names.append(name)
             segment = segment.replace("{}", f"{{{name}}}")
         segments.append(segment)
