@@ -20,7 +20,7 @@ SRC = Path(sys.modules["scoresheet"].__path__[0])
 MODULES = sorted(SRC.rglob("*.py"))
 DOCS = sorted((HOUSE / "docs").rglob("*.md"))
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
-RULE = re.compile(r"(card|manifest|metrics|pack|record|split|task|tool|v1)(-[a-z]+)+")
+RULE = re.compile(r"(card|manifest|metrics|pack|record|report|rows|run|split|task|tool|v1)(-[a-z]+)+")
 HEAVY = ("numpy", "aiohttp", "jsonschema_rs", "rich", "pydantic", "uvloop", "asyncio", "yaml")
 
 
@@ -61,7 +61,7 @@ def rule_ids() -> set[str]:
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and RULE.fullmatch(node.value):
                 found.add(node.value)
-    return found - {"tool-replay-v1", "tool-replay-v2", "task-card"}
+    return found - {"report-field", "rows-v1", "run-plan", "task-card"}
 
 
 def test_imports_point_down_only():
@@ -118,7 +118,7 @@ def test_the_page_of_commands_is_what_help_says():
 
 
 def test_every_rule_is_documented_under_its_id():
-    written = headings("packs.md") | headings("gates.md") | headings("recording.md")
+    written = set().union(*(headings(page) for page in ("packs.md", "gates.md", "recording.md", "reports.md")))
     assert " ".join(sorted(rule_ids() - written)) == ""
 
 
@@ -134,7 +134,7 @@ def test_every_refusal_of_isolation_is_documented_under_its_code():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [HOUSE / "README.md", *DOCS]:
+    for page in [HOUSE / "README.md", HOUSE / "examples" / "README.md", *DOCS]:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name} → {link}"
 
