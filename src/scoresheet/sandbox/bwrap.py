@@ -236,6 +236,7 @@ class BwrapSandbox:
             arguments = self._arguments(spec, descriptor, place, str(theirs.fileno()))
             process = self._spawn((str(self._bwrap), *arguments), uid, (*files, theirs.fileno()), pipes)
         life = _Life(process)
+        undo.callback(life.close)
         undo.callback(life.end)
 
         nonce = self._canaries.nonce("inside")
@@ -253,7 +254,6 @@ class BwrapSandbox:
             raise refusal.classify(_drain(pipes.stderr[0]), _machine())
         doors = {door.name: _adopt(undo, found) for door, found in zip(spec.doors, reported.descriptors, strict=True)}
         life.pidfd = os.pidfd_open(reported.pid)
-        undo.callback(os.close, life.pidfd)
 
         own = uid if uid is not None else os.geteuid()
         places, trees = recipe.declared(spec, self._root, self._interpreter_tree)
@@ -265,6 +265,7 @@ class BwrapSandbox:
             seen_uid=reported.uid,
             host_namespace=self._host_namespace,
             seen_namespace=_link(f"/proc/{reported.pid}/ns/net"),
+            shared_namespaces=_shared(reported.pid),
             bound_sockets=bound_sockets,
         )
         hits = self._canaries.hits(nonce)
@@ -438,6 +439,10 @@ class _Life:
             self._used = used.ru_utime + used.ru_stime, used.ru_maxrss
         return self._used
 
+    def close(self) -> None:
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+
 
 class _Pipes:
     """(read end, write end) of the agent's three; its own ends are closed with `theirs`, ours with `undo`."""
@@ -572,6 +577,16 @@ def _link(path: str) -> str:
         return f"not seen: {error.strerror}"
 
 
+def _shared(pid: int) -> tuple[str, ...]:
+    """Kinds of namespaces that a process shares with this one, or whose difference can't be seen."""
+    shared = []
+    for kind in ("user", "net", "pid", "ipc", "uts", "mnt"):
+        theirs, ours = _link(f"/proc/{pid}/ns/{kind}"), _link(f"/proc/self/ns/{kind}")
+        if theirs == ours or "not seen" in theirs:
+            shared.append(kind)
+    return tuple(shared)
+
+
 def _machine() -> refusal.Machine:
     off = _read("/proc/sys/user/max_user_namespaces").strip() == "0"
     cloning = _read("/proc/sys/kernel/unprivileged_userns_clone").strip() == "0"
@@ -598,11 +613,14 @@ def _root() -> recipe.Root:
 
 def _interpreter() -> tuple[str, str | None]:
     """(the Python of process 1, the tree to bind for it beside /usr). Raises `NotIsolated`."""
-    ask = "import sys; sys.exit(sys.version_info < (%d, %d))" % _OLDEST_PYTHON
+    ask = f"import sys; sys.exit(sys.version_info < {_OLDEST_PYTHON})"
     system = "/usr/bin/python3"
-    if os.access(system, os.X_OK) and Path(system).resolve().is_relative_to("/usr"):
-        if subprocess.run([system, "-I", "-S", "-c", ask], check=False, capture_output=True).returncode == 0:
-            return system, None
+    if (
+        os.access(system, os.X_OK)
+        and Path(system).resolve().is_relative_to("/usr")
+        and subprocess.run([system, "-I", "-S", "-c", ask], check=False, capture_output=True).returncode == 0
+    ):
+        return system, None
     own = Path(sys.executable).resolve()
     base = Path(sys.base_prefix).resolve()
     if not own.is_relative_to(base):

@@ -30,6 +30,8 @@ class Expected:
     host_namespace: str
     seen_namespace: str
     """Network namespace of that process, as the host sees it."""
+    shared_namespaces: tuple[str, ...] = ()
+    """Kinds of namespaces that it shares with the host, or that could not be seen."""
     bound_sockets: tuple[str, ...] = ()
     """Unix sockets that lie in bound trees."""
 
@@ -84,6 +86,7 @@ def _posture(posture: Mapping[str, Any], expected: Expected) -> tuple[tuple[str,
     return (
         ("network", posture["network"] == ["link lo"], ", ".join(posture["network"])),
         ("network_namespace", own_namespace, f"{namespace}, seen from the host as {expected.seen_namespace}"),
+        ("namespaces", not expected.shared_namespaces, ", ".join(expected.shared_namespaces) or "all its own"),
         ("account", expected.seen_uid == expected.uid != 0, str(expected.seen_uid)),
         ("capabilities", no_capability, f"CapEff {granted.get('CapEff')} CapBnd {granted.get('CapBnd')}"),
         ("no_new_privileges", granted.get("NoNewPrivs") == "1", str(granted.get("NoNewPrivs"))),

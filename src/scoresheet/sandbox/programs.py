@@ -1,5 +1,6 @@
 """The programs that run inside, compiled by the very interpreter that will run them: once a run."""
 
+import functools
 import importlib.resources
 import json
 import subprocess
@@ -34,11 +35,7 @@ class Programs:
 
 def compile_for(interpreter: str) -> Programs:
     """The programs as that interpreter reads them. Raises `NotIsolated` when it can't start."""
-    folder = importlib.resources.files("scoresheet.sandbox.inside")
-    sources = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in ("init", "probe")}
-    ran = subprocess.run(
-        [interpreter, "-I", "-S", "-c", _COMPILER], input=json.dumps(sources).encode(), capture_output=True, check=False
-    )
+    ran = subprocess.run([interpreter, "-I", "-S", "-c", _COMPILER], input=_sources(), capture_output=True, check=False)
     if ran.returncode != 0:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
         raise NotIsolated(
@@ -46,3 +43,11 @@ def compile_for(interpreter: str) -> Programs:
         )
     first = int.from_bytes(ran.stdout[:8], "big") + 8
     return Programs(init=ran.stdout[8:first], control=ran.stdout[first + 8 :])
+
+
+@functools.cache
+def _sources() -> bytes:
+    folder = importlib.resources.files("scoresheet.sandbox.inside")
+    return json.dumps(
+        {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in ("init", "probe")}
+    ).encode()

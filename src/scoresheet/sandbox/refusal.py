@@ -95,7 +95,7 @@ def not_proved(failing: tuple[str, ...]) -> NotIsolated:
 
 def classify(said: str, machine: Machine) -> NotIsolated:
     """The error that what bwrap said on stderr amounts to on this machine."""
-    line = next((line.strip() for line in said.splitlines() if line.strip()), "bwrap said nothing")
+    line = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "bwrap said nothing")
     lower = said.lower()
     if "mount proc" in lower:
         code = "proc-masked"

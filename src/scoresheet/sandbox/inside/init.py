@@ -84,14 +84,23 @@ def become_agent(launch):
             except OSError as error:
                 if failure is None or error.errno not in (2, 20):
                     failure = error
-        missing = failure is None or failure.errno == 2
-        said = "not found" if missing else posix.strerror(failure.errno)
+        number = 2 if failure is None or failure.errno is None else failure.errno
+        said = "not found" if number == 2 else posix.strerror(number)
         posix.write(2, b"scoresheet: can't start " + argv[0] + b": " + said.encode() + b"\n")
-        posix._exit(127 if missing else 126)
+        posix._exit(127 if number == 2 else 126)
     except BaseException as error:
         posix.write(2, b"scoresheet: can't start the agent: " + repr(error).encode() + b"\n")
     finally:
         posix._exit(126)
+
+
+def kill_all():
+    """Kill everybody else in this process's own namespace, and nobody where it has none of its own."""
+    if posix.getpid() == 1:
+        try:
+            posix.kill(-1, SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def answer(path, most):
@@ -126,10 +135,7 @@ def main():
 
     def end(*_):
         ended.append(True)
-        try:
-            posix.kill(-1, SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill_all()
 
     probe.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     control = _socket.socket(fileno=int(sys.argv[1]))
@@ -140,15 +146,13 @@ def main():
     _signal.signal(SIGTERM, end)
     doors = open_doors(asked["ports"])
     known = [control.fileno()] + [door.fileno() for door in doors]
-    report = {
-        "reach": probe.reach(asked["canary"]),
-        "posture": probe.posture(known, asked["binds"], asked["name"]),
-    }
+    posture = probe.posture(known, asked["binds"], asked["name"])
+    report = {"posture": posture, "reach": probe.reach(asked["canary"])}
     send(control, probe.to_json(report).encode(), [door.fileno() for door in doors])
     for door in doors:
         door.close()
     launch = receive(control)
-    if launch is None:
+    if launch is None or posix.getpid() != 1:
         posix._exit(REFUSED)
     launch = marshal.loads(launch)
     probe.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # the agent can neither trace this process nor read its memory
@@ -165,10 +169,7 @@ def main():
         if pid == agent:
             break
     while True:  # kill and reap: what is only killed would vanish from the processor time
-        try:
-            posix.kill(-1, SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill_all()
         try:
             posix.wait()
         except ChildProcessError:
