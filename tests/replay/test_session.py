@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoresheet.documents.tool import Request, RequestCopy, Tool
+from scoresheet.documents.task import Call
+from scoresheet.documents.tool import Request, Tool
 from scoresheet.errors import Malformed
 from scoresheet.pack.toolbox import Toolbox
 from scoresheet.replay.session import Answer, Capped, Hit, Miss, OnExhausted, Session, Tape
@@ -192,7 +193,7 @@ def test_a_recording_answers_exactly_the_requests_that_mean_the_same(pair: Any) 
 # -- the nearest recording
 
 
-def near(recorded: RequestCopy | Any, asked: Request) -> tuple[str, ...]:
+def near(recorded: Call, asked: Request) -> tuple[str, ...]:
     nearest = miss(Session(tape(recorded)).ask(asked)).nearest()
     assert nearest is not None
     return nearest.difference

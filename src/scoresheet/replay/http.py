@@ -47,6 +47,8 @@ _MEMO_BYTES = 256 << 20
 _MEMO_REQUEST = 16 * 1024
 """Longer requests are not remembered."""
 _WRITE_AT_ONCE = 256 * 1024
+_LINGER_S = 2.0
+"""How long a closing connection waits for its client to close too."""
 
 _log = logging.getLogger(__name__)
 
@@ -293,12 +295,14 @@ class _Connection(asyncio.Protocol):
     __slots__ = (
         "_begun",
         "_body",
+        "_declined",
         "_door",
         "_episode",
         "_expects",
         "_fault",
         "_head_bytes",
         "_headers",
+        "_held",
         "_idle",
         "_in_head",
         "_memo",
@@ -323,7 +327,10 @@ class _Connection(asyncio.Protocol):
         self._out_bytes = 0
         self._idle = True
         self._over = False
-        """Nothing more is read: the connection is closing, or held by a recorded timeout."""
+        """What still comes is dropped: the connection is closing, or held by a recorded timeout."""
+        self._held = False
+        self._declined = b""
+        """Head of a request that offered an upgrade: it is read again as one that did not."""
         self._paused = False
         self._fault: _Fault | None = None
         self._begun = 0
@@ -365,6 +372,9 @@ class _Connection(asyncio.Protocol):
         if not self._paused and not self._over:
             self._transport.resume_reading()
 
+    def eof_received(self) -> bool:
+        return self._held  # a client that only stops sending still gets the silence that was recorded
+
     def data_received(self, data: bytes) -> None:
         if self._idle and not self._over:
             asked = self._memo.get(data)
@@ -390,7 +400,8 @@ class _Connection(asyncio.Protocol):
                 self._parser.feed_data(rest)
                 rest = b""
             except httptools.HttpParserUpgrade as upgrade:  # what follows is HTTP again: no upgrade is ever accepted
-                rest = rest[upgrade.args[0] :]
+                rest = self._declined + rest[upgrade.args[0] :]
+                self._declined = b""
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError as error:
                 method, target = self._named()
@@ -447,6 +458,8 @@ class _Connection(asyncio.Protocol):
                         chunked = True
                     case b"expect":
                         self._expects = value.strip().lower() == b"100-continue"
+        if self._parser.get_http_version() not in ("1.0", "1.1"):
+            self._refuse(400, "only HTTP 1.1 and 1.0 are spoken here")
         if size > MAX_HEAD:
             self._refuse(431, "the request's headers are longer than 64 KiB")
         if chunked and (length is not None or self._parser.get_http_version() == "1.0"):
@@ -478,13 +491,28 @@ class _Connection(asyncio.Protocol):
         self._forget_body()
         old = parser.get_http_version() == "1.0"
         close = old or not parser.should_keep_alive()
-        if method == "CONNECT" or (parser.should_upgrade() and "websocket" in request.header("upgrade").lower()):
+        upgrade = parser.should_upgrade()
+        if upgrade and method != "CONNECT" and "websocket" not in request.header("upgrade").lower():
+            self._declined = self._without_upgrade()
+        elif upgrade:
             looked: Looked = self._episode.session.tape.refuse(request)
             self._todo.append(_Asked(request, looked, False, old, close or method == "CONNECT"))
         elif self._door.via == "call":
             self._todo.append(self._call(request, old, close))
         else:
             self._todo.append(_Asked(request, self._door.look(request, self._whole), method == "HEAD", old, close))
+
+    def _without_upgrade(self) -> bytes:
+        """The head again, without the offer of another protocol, which is declined: httptools skips the body else."""
+        lines = [b"%b %b HTTP/1.1\r\n" % (self._parser.get_method(), self._url)]
+        lines += [
+            b"%b: %b\r\n" % (name, value)
+            for name, value in self._headers
+            if name.lower() not in (b"upgrade", b"connection", b"http2-settings")
+        ]
+        if not self._parser.should_keep_alive():
+            lines.append(b"Connection: close\r\n")
+        return b"".join((*lines, b"\r\n"))
 
     def _call(self, request: Request, old: bool, close: bool) -> _Asked | _Fault | _Submitted:
         path = request.target.partition("?")[0]
@@ -579,9 +607,12 @@ class _Connection(asyncio.Protocol):
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self._transport.abort()
             case "close" if sent.hold_s:
+                self._held = True
                 asyncio.get_running_loop().call_later(sent.hold_s, self._transport.close)
             case "close":
-                self._transport.close()
+                # closing with bytes unread would be a reset, which can take the answer with it (RFC 9112 §9.6)
+                self._transport.write_eof()
+                asyncio.get_running_loop().call_later(_LINGER_S, self._transport.abort)
 
     def _submitted(self, body: bytes, close: bool) -> None:
         self._episode.answer = body
