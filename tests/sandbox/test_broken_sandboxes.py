@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+
 from scoresheet.errors import NotIsolated
 from scoresheet.sandbox.bwrap import BwrapSandbox
 from tests.sandbox.episodes import a_spec, as_ordinary

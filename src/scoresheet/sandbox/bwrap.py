@@ -84,7 +84,7 @@ class BwrapSandbox:
         self._interpreter, self._interpreter_tree = _interpreter()
         self._programs: Programs = compile_for(self._interpreter)
 
-        folder = _run_folder()
+        folder = self._folder = _run_folder()
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
         self._groups = Groups(folder.name)
         undo.callback(self._groups.close)

@@ -33,7 +33,7 @@ class Launcher:
     def __init__(self, stage: Path | None) -> None:
         """`stage` is an empty directory of ours when started as root, else `None`."""
         self._stage = stage
-        self._staged: dict[str, Path] = {}
+        self._staged: dict[tuple[Path, bool], Path] = {}
         self._count = 0
         self._denied: OSError | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -83,16 +83,11 @@ class Launcher:
             return path
         if self._denied is not None:
             raise refuse("staging-denied", where=f"{path}: {self._denied.strerror}")
-        key = f"{writable}:{path}"
-        if key not in self._staged:
-            self._staged[key] = self._do(lambda: self._bind(path, writable))
-        return self._staged[key]
+        return self._do(lambda: self._bound(path, writable))
 
     def forget(self, path: Path) -> None:
         """Undo what `reach` did for a workspace."""
-        staged = self._staged.pop(f"{True}:{path}", None)
-        if staged is not None:
-            self._do(lambda: _call("umount2", os.fsencode(staged), _MNT_DETACH))
+        self._do(lambda: self._unbind(path))
 
     def _do(self, job: Callable[[], _T]) -> _T:
         done: Future[_T] = Future()
@@ -118,6 +113,19 @@ class Launcher:
             _call("mount", b"tmpfs", os.fsencode(self._stage), b"tmpfs", 0, b"mode=755")
         except OSError as error:  # a container without CAP_SYS_ADMIN: nothing is lost until something must be staged
             self._denied = error
+
+    # The following run in the thread, one after the other.
+
+    def _bound(self, path: Path, writable: bool) -> Path:
+        key = (path, writable)
+        if key not in self._staged:
+            self._staged[key] = self._bind(path, writable)
+        return self._staged[key]
+
+    def _unbind(self, workspace: Path) -> None:
+        for writable in (True, False):
+            if (staged := self._staged.pop((workspace, writable), None)) is not None:
+                _call("umount2", os.fsencode(staged), _MNT_DETACH)
 
     def _bind(self, path: Path, writable: bool) -> Path:
         assert self._stage is not None

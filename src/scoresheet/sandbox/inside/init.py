@@ -16,6 +16,7 @@ import probe
 
 SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+ENOENT, ENXIO, ELOOP = 2, 6, 40
 REFUSED = 97
 
 
@@ -108,7 +109,8 @@ def answer(path, most):
     try:
         fd = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC)
     except OSError as error:
-        return None, None if error.errno == 2 else "not a regular file"
+        fault = "not a regular file" if error.errno in (ELOOP, ENXIO) else "it can't be opened"
+        return None, None if error.errno == ENOENT else fault
     if posix.fstat(fd).st_mode & 0o170000 != 0o100000:
         return None, "not a regular file"
     data = b""
