@@ -25,6 +25,10 @@ _DIGITS = 4000
 _ASTRAL = re.compile(rb"[\xf0-\xf4]").search
 _HIGH_BMP = re.compile(rb"[\xee\xef]").search
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]").search
+_EXPONENT = re.compile(rb"(?:^|[:\n]) *-?[0-9][0-9.]*e").search
+_PRETTY = (
+    orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
+)
 _UNLIKE_JCS = re.compile(rb"[:,\[]-?[0-9]+(?:\.0[,\]}]|\.0000|(?:\.[0-9]+)?e)").search
 """A double that orjson may write otherwise than RFC 8785 does: integral, below 1e-5, or with an exponent, which is also
 how orjson shows an integer that it could not hold. A string that looks like one only costs time."""
@@ -103,7 +107,13 @@ def v1_text(value: JsonValue) -> bytes:
 
 def pretty(value: JsonValue) -> bytes:
     """The layout of manifests and reports: keys sorted, indent 2, ASCII, final newline (manifest_v1.json)."""
-    return json.dumps(value, sort_keys=True, indent=2, allow_nan=False).encode() + b"\n"
+    try:  # Python indents by itself, slowly; orjson's text is the same but for what is looked for here
+        text = orjson.dumps(value, option=_PRETTY)
+    except TypeError:
+        text = b"null"
+    if b"null" in text or not text.isascii() or b"\x7f" in text or _EXPONENT(text):  # NaN becomes null
+        text = json.dumps(value, sort_keys=True, indent=2, allow_nan=False).encode()
+    return text + b"\n"
 
 
 def line(value: JsonValue) -> bytes:

@@ -47,13 +47,15 @@ def _explain(pack: "Pack", request: "Request", task_id: str | None) -> dict[str,
 
     toolbox = Toolbox(pack.tools.values())
     tool, vary, ignore = toolbox.rules_for(request)
+    fingerprints: tuple[str, ...]
+    removed: tuple[str, ...] = ()
     if pack.manifest.protocol == "tool-replay-v1":
         texts = {"method": request.method, "path": request.target}
         try:
             text = v1_text(texts | {"body": loads(request.body) if request.body else None}).decode()
         except JsonError as error:
             text = f"none: the body is not strict JSON ({error.what})"
-        fingerprints, removed = fingerprint.v1_of(request), ()
+        fingerprints = fingerprint.v1_of(request)
     else:
         found = fingerprint.canonical(request, vary, ignore)
         text, fingerprints, removed = found.text.decode(), (found.fingerprint,), found.removed

@@ -13,6 +13,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "protocol-card": ("protocol_card", "ProtocolCard"),
     "task-card": ("task_card", "TaskCard"),
     "receipt": ("receipt", "Receipt"),
+    "chained-receipt": ("receipt", "ChainedReceipt"),
     "row": ("row", "Row"),
     "call-record": ("call_record", "CallRecord"),
     "evidence": ("evidence", "Evidence"),

@@ -113,10 +113,14 @@ class Task(Document):
 
     def v2_fields(self) -> tuple[str, ...]:
         """What this task uses that `tool-replay-v1` can't hold: JSON pointers, empty for a v1 task."""
-        own = [f"/{name}" for name in sorted(self.model_fields_set & Task.model_fields.keys() - V1_FIELDS)]
+        own = [f"/{name}" for name in sorted(self.model_fields_set & _V2_FIELDS)]
         calls = [
             f"/calls/{place}/{name}"
             for place, call in enumerate(self.calls)
-            for name in sorted(call.model_fields_set & Call.model_fields.keys() - V1_CALL_FIELDS)
+            for name in sorted(call.model_fields_set & _V2_CALL_FIELDS)
         ]
         return (*own, *calls)
+
+
+_V2_FIELDS = frozenset(Task.model_fields) - V1_FIELDS
+_V2_CALL_FIELDS = frozenset(Call.model_fields) - V1_CALL_FIELDS

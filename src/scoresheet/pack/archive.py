@@ -79,8 +79,8 @@ def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
     hashed = hashlib.sha256()
     size = 0
     try:
-        with tree.opened(root_fd, path) as fd:
-            while data := os.read(fd, _CHUNK):
+        with open(tree.opened(root_fd, path), "rb", buffering=0) as file:
+            while data := file.read(_CHUNK):
                 size += len(data)
                 hashed.update(data)
                 yield data

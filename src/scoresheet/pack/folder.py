@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-import orjson
-
 from scoresheet import canonical, digest
 from scoresheet.digest import Digest, FileDigest
 from scoresheet.documents.manifest import FrozenFile, Manifest
@@ -16,8 +14,6 @@ from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import portable, tree
 from scoresheet.pack.freeze import BESIDE, CARD, FROZEN_AT, MANIFEST, RECEIPTS, is_task
-
-_EXPONENT = re.compile(rb"[:\n] *-?[0-9][0-9.]*e")
 
 
 class Pack:
@@ -226,7 +222,7 @@ def manifest_of(data: bytes, where: str = MANIFEST) -> Manifest:
         value = canonical.loads(data)
     except canonical.JsonError as error:
         raise _inexact(where, f"not a manifest: {error.what}", data) from error
-    if not _is_exact(data, value):
+    if canonical.pretty(value) != data:
         raise _inexact(where, "not the bytes that freeze writes: it was edited or reformatted", data)
     manifest = Manifest.from_value(value, where)
     v1 = manifest.protocol == "tool-replay-v1"
@@ -262,12 +258,6 @@ def _inexact(where: str, what: str, data: bytes) -> Refused:
         what += "; it starts with a byte order mark"
     mend = "restore the file, or freeze again; `* -text` in .gitattributes keeps git from rewriting it"
     return Refused(what, [Finding("manifest-bytes", where, what, mend)], where)
-
-
-def _is_exact(data: bytes, value: canonical.JsonValue) -> bool:
-    if data.isascii() and b"\x7f" not in data and not _EXPONENT.search(data):
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n" == data
-    return canonical.pretty(value) == data
 
 
 def _differs(path: str, expected: str, found: str, data: bytes) -> Finding:

@@ -214,7 +214,7 @@ def _task_findings(path: str, task: Task, toolbox: Toolbox) -> Iterator[Finding]
                 what = "inside a pack this is derived from the manifest and frozen_at.txt"
                 yield Finding("task-card-derived", f"{path}#/card/{name}", what, f"remove {name}")
     names = [tool.name for tool in task.tools]
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    for name in sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
         yield Finding("task-tool-twice", f"{path}#/tools", f"the tool {name!r} is offered twice", "name it once")
     recorded: dict[str, list[tuple[int, Call]]] = defaultdict(list)
     for place, call in enumerate(task.calls):
@@ -273,14 +273,11 @@ def _layout(files: Mapping[str, FileDigest], tasks: Sequence[TaskFacts]) -> Iter
 
 
 def _identities(tasks: Sequence[TaskFacts]) -> Iterator[Finding]:
-    paths: dict[str, list[str]] = defaultdict(list)
+    first: dict[str, str] = {}
     for task in tasks:
-        if task.task_id:
-            paths[task.task_id].append(task.path)
-    for task_id, twice in paths.items():
-        if len(twice) > 1:
-            what = f"{len(twice)} tasks have the id {task_id!r}: {', '.join(twice)}"
-            yield Finding("task-id-twice", twice[1], what, "give each task its own task_id")
+        if task.task_id and first.setdefault(task.task_id, task.path) != task.path:
+            what = f"the id {task.task_id!r} is that of {first[task.task_id]} too"
+            yield Finding("task-id-twice", f"{task.path}#/task_id", what, "give each task its own task_id")
 
 
 def _pinned_tools(

@@ -1,14 +1,16 @@
 """Freezing a folder: walked, read, judged by `freeze`, and only then written."""
 
 import contextlib
+import gc
+import marshal
 import os
-import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from scoresheet import digest
 from scoresheet.digest import Digest, FileDigest
@@ -59,14 +61,21 @@ class Written:
 
 def examine(root: str | Path, settings: Settings | None = None, progress: tree.Progress = tree.quiet) -> Examined:
     """What freezing `root` would find; nothing is written. Raises `Usage` when the folder can't be read."""
+    with _no_collection():
+        return _examine(root, settings, progress)
+
+
+def _examine(root: str | Path, settings: Settings | None, progress: tree.Progress) -> Examined:
     listing = tree.listing(root)
     entries = [entry for entry in listing.files if entry.path not in BESIDE]
-    task_entries = [entry for entry in entries if freeze.is_task(entry.path)]
-    other_entries = [entry for entry in entries if not freeze.is_task(entry.path)]
+    task_entries: list[tree.Entry] = []
+    other_entries: list[tree.Entry] = []
+    for entry in entries:
+        (task_entries if freeze.is_task(entry.path) else other_entries).append(entry)
     total = sum(entry.size_bytes for entry in entries)
     others = sum(entry.size_bytes for entry in other_entries)
     files, findings = tree.digests(root, other_entries, lambda done, _: progress(done, total))
-    tools, tool_findings = _tools(root, [entry.path for entry in entries if freeze.is_tool(entry.path)])
+    tools, tool_findings = _tools(root, [entry.path for entry in other_entries if freeze.is_tool(entry.path)])
     named = {tool.name: tool for tool in tools.values() if tool is not None}
     tasks: list[TaskFacts] = []
     for facts, task in _read_tasks(root, task_entries, tuple(named.values()), progress, others, total):
@@ -162,7 +171,7 @@ class _Reader:
         command = [sys.executable, "-I", "-c", _CHILD, *sys.path]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         documents = [tool.as_json() for tool in tools]
-        self._question = pickle.dumps((os.path.abspath(root), list(paths), documents))
+        self._question = marshal.dumps((os.path.abspath(root), list(paths), documents))
 
     def __enter__(self) -> "_Reader":
         assert self._process.stdin is not None
@@ -183,8 +192,7 @@ class _Reader:
         answer = self._process.stdout.read()
         if self._process.wait() != 0:
             raise ScoresheetError(f"the second reader ended with status {self._process.returncode}", "freeze")
-        found: list[Read] = pickle.loads(answer)  # from our own child, over a pipe that nobody else holds
-        return found
+        return [_unpacked(*packed) for packed in marshal.loads(answer)]  # from our own child, over our own pipe
 
 
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from scoresheet.pack.freezer import answer; answer()"
@@ -192,9 +200,39 @@ _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from scoresheet.pack.freezer i
 
 def answer() -> None:
     """The other side of `_Reader`: a question on stdin, its answer on stdout."""
-    root, paths, documents = pickle.load(sys.stdin.buffer)
+    root, paths, documents = marshal.load(sys.stdin.buffer)
     tools = [Tool.from_value(document, "tools") for document in documents]
-    pickle.dump(read_tasks(root, paths, tools), sys.stdout.buffer)
+    with _no_collection():
+        read = read_tasks(root, paths, tools)
+        marshal.dump([_packed(facts, task) for facts, task in read], sys.stdout.buffer)
+
+
+def _packed(facts: FileDigest | None, task: TaskFacts) -> tuple[object, ...]:
+    file = None if facts is None else (facts.sha256, facts.size, facts.exec, facts.hard_links)
+    findings = [(f.rule, f.where, f.what, f.mend, f.severity) for f in task.findings]
+    known = task.path, task.task_id, task.v2_field, task.wall_clock_s, task.tools, task.unchecked
+    return file, known, findings
+
+
+def _unpacked(
+    file: tuple[Digest, int, bool, int] | None,
+    known: tuple[str, str, str, float, tuple[tuple[str, str], ...], int],
+    findings: list[tuple[str, str, str, str, Literal["error", "warning"]]],
+) -> Read:
+    facts = None if file is None else FileDigest(*file)
+    return facts, TaskFacts(*known, findings=tuple(Finding(*finding) for finding in findings))
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No search for reference cycles meanwhile: there are none, and looking costs more than the work."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _tools(root: str | Path, paths: Sequence[str]) -> tuple[dict[str, Tool | None], tuple[Finding, ...]]:

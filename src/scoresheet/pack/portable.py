@@ -4,7 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_EVERYDAY = re.compile(r"[A-Za-z0-9_.+-]*[A-Za-z0-9_+-]")
+_EVERYDAY = re.compile(r"(?![cCpPaAnNlL][a-zA-Z]{2}[1-9]?(?:\.|\Z))[A-Za-z0-9_.+-]{0,200}[A-Za-z0-9_+-]")
+"""Names that need no closer look: most of them."""
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL)
 _FORBIDDEN = frozenset('<>:"|?*\\')
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -13,8 +14,8 @@ _LONGEST = 255
 
 def fault(name: str) -> str:
     """What is wrong with one file name, `""` when nothing is."""
-    if _EVERYDAY.fullmatch(name) and len(name) <= _LONGEST and not _DEVICES.fullmatch(name):
-        return "" if name not in (".", "..") else "is no name"
+    if _EVERYDAY.fullmatch(name):
+        return ""
     try:
         length = len(name.encode())
     except UnicodeEncodeError:

@@ -88,22 +88,25 @@ def opened_root(root: str | Path) -> Iterator[int]:
         os.close(fd)
 
 
-@contextmanager
-def opened(root_fd: int, path: str) -> Iterator[int]:
-    """A descriptor of the file at `path` below an open folder; no part of `path` may be a symlink. Raises `OSError`."""
-    folders: list[int] = []
+def opened(root_fd: int, path: str) -> int:
+    """A descriptor, the caller's to close, of the file at `path` below an open folder.
+
+    No part of `path` may be a symlink. Raises `OSError`.
+    """
+    if "/" not in path:
+        return os.open(path, _FILE, dir_fd=root_fd)
     *parents, name = path.split("/")
+    at = root_fd
     try:
-        at = root_fd
         for parent in parents:
-            at = os.open(parent, _FOLDER, dir_fd=at)
-            folders.append(at)
-        fd = os.open(name, _FILE, dir_fd=at)
-        folders.append(fd)
-        yield fd
+            below = os.open(parent, _FOLDER, dir_fd=at)
+            if at != root_fd:
+                os.close(at)
+            at = below
+        return os.open(name, _FILE, dir_fd=at)
     finally:
-        for fd in folders:
-            os.close(fd)
+        if at != root_fd:
+            os.close(at)
 
 
 def read(root: str | Path, path: str) -> tuple[FileDigest, bytes]:
@@ -115,8 +118,11 @@ def read(root: str | Path, path: str) -> tuple[FileDigest, bytes]:
 def read_at(root_fd: int, path: str) -> tuple[FileDigest, bytes]:
     """`read` below an open folder."""
     try:
-        with opened(root_fd, path) as fd:
+        fd = opened(root_fd, path)
+        try:
             return digest.read_open(fd, path)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -134,8 +140,11 @@ def digests(
     def one(entry: Entry) -> None:
         nonlocal done
         try:
-            with opened(root_fd, entry.path) as fd:
+            fd = opened(root_fd, entry.path)
+            try:
                 found[entry.path] = digest.of_open(fd, entry.path)
+            finally:
+                os.close(fd)
         except Refused as refused:
             findings.extend(refused.findings)
         except OSError as error:
