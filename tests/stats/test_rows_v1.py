@@ -43,6 +43,18 @@ def test_exact_ends_agree_with_the_floating_ones():
     assert rows_v1.interval([1, 1, 0, 1, 0], 20260922) == (Fraction(1, 5), Fraction(1))
 
 
+@pytest.mark.parametrize(
+    ("passed", "ends"),
+    [
+        ((5, 5, 4, 2, 0, 5, 5, 3, 5, 1, 5, 4), (Fraction(37, 60), Fraction(17, 20))),
+        ((4, 5, 2, 2, 0, 3, 5, 1, 4, 0, 4, 2), (Fraction(2, 5), Fraction(2, 3))),
+    ],
+)
+def test_the_worked_examples_row_intervals_overlap_where_the_paired_one_decides(passed, ends):
+    flat = [int(repeat < count) for count in passed for repeat in range(5)]
+    assert rows_v1.interval(flat, 20260922, 9999) == ends
+
+
 def test_no_values_are_an_error():
     with pytest.raises(ValueError, match="no values"):
         rows_v1.bootstrap_mean([], 1)

@@ -95,7 +95,7 @@ def estimate(sample: Sample, start: bytes, *, share: bool = True, resamples: int
         warnings.append(f"repeats identical: repeating adds no information; n_eff = {sample.tasks} tasks")
     if fewest != most:
         warnings.append(f"repeats differ: {fewest} to {most} a task; every task weighs the same")
-    if not share and clusters < _SKEW_CLUSTERS and max(sample.totals) > _SKEW_SHARE * sum(sample.totals):
+    if not share and interval and clusters < _SKEW_CLUSTERS and max(sample.totals) > _SKEW_SHARE * sum(sample.totals):
         warnings.append("SKEW: one task holds over a fifth of the total; true coverage may be 80-92%")
     return Estimate(
         mean=sample.mean,

@@ -1,0 +1,200 @@
+"""The report of a run as JSON: the block's members in the block's order, then what a reader may want to recompute.
+
+Figures are decimal numbers of 4 places, the ends of intervals rounded outward. With retries the success members are
+named `success_after_N_retries_…`, never by the plain name. Pure.
+"""
+
+import json
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, model_serializer
+from pydantic_core.core_schema import SerializerFunctionWrapHandler
+
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.manifest import Exclusion, Protocol
+from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument
+from scoresheet.errors import Finding, Refused
+
+NOT_DECLARED: Literal["not declared"] = "not declared"
+NotDeclared = Literal["not declared"]
+Share = Annotated[float, Field(ge=0, le=1)]
+Ends = Annotated[tuple[float, float], Field(strict=False)]
+NoInterval = Annotated[str, Field(pattern=r"^none \([0-9]+ (tasks|clusters)\)$")]
+Count = Annotated[int, Field(ge=0)]
+
+_PLAIN = re.compile(r"success_(mean|ci95)")
+_RETRIED = re.compile(r"success_after_[1-9][0-9]*_retries_(mean|ci95)")
+
+
+def metric_name(retries: int, part: str = "mean") -> str:
+    """`success_mean`, or with retries `success_after_N_retries_mean`: the only names that a report uses."""
+    return f"success_{part}" if retries == 0 else f"success_after_{retries}_retries_{part}"
+
+
+class TaskResult(ToolDocument):
+    """One task: k of n planned, never of what survived."""
+
+    rule = "report"
+    task_id: TaskId
+    successes: Count
+    planned: Annotated[int, Field(ge=1)]
+    schema_ok: Count
+    unauthorized: Count
+    timeouts: Count
+    exit_reasons: Many[str]
+    """One a repeat, in order of repeat; `missing` where there is no row."""
+
+
+class Statistics(ToolDocument):
+    """What the interval was computed from, so that anybody can compute it again."""
+
+    rule = "report"
+    algorithm: str
+    seed: Count
+    resamples: Count
+    clusters: Count
+    """What was resampled: tasks, unless the pack says cluster_id."""
+    order_statistic: int | None
+    """k of the percentile; `null` when another method was taken."""
+    index_sha256: Sha256 | None
+    """Digest of all resampled indexes, one byte each (two or four, little-endian, above 256 clusters)."""
+    icc: float | None
+    n_eff: float | None
+    deff: float | None
+    one_sided95: dict[str, float]
+    """Metric that never happened (or always) → bound of its true rate, by tasks."""
+
+
+class CostAxis(ToolDocument):
+    """What it cost. Nothing here is part of success."""
+
+    rule = "report"
+    recorded_latency_ms_mean: float | None
+    """Sum of the recorded latencies of an episode's calls, mean over episodes: how long the real services took."""
+    recorded_latency_ms_ci95: Ends | None
+    elapsed_s_mean: float | None
+    """Of this host, each episode at most the time limit; in no digest."""
+    tokens_per_success: str | None
+    """`null` when tokens were not counted."""
+    tool_calls: Count
+    repeated_calls: Count
+
+
+class Report(ToolDocument):
+    """The report of one run."""
+
+    rule = "report"
+    format: Literal["scoresheet-report/1"] = "scoresheet-report/1"
+    draft: bool
+    """True: these figures are no score. Every report that is not admissible is a draft."""
+    confounds: Count | None
+    """Entries of the confound log; `null`: there is no log."""
+    attended: bool | None
+    """True when people may have intervened, and the log says how; `null`: no card says."""
+    protocol: Protocol
+    manifest_sha256: Sha256
+    timeout_s: float | int
+    retries: Count
+    seed: Count
+    repeats_per_task: int | NotDeclared
+    success_mean: Share
+    success_ci95: Ends | NoInterval
+    unauthorized_rate: Share
+    timeout_rate: Share
+    live_network: str
+    """`denied`, `model_endpoint_only(host:port)` or `not_isolated`, from the evidence of every planned episode."""
+    excluded: Many[Exclusion] | NotDeclared
+    schema_ok_rate: Share
+    planned: Count
+    tasks: Count
+    episodes: Count
+    """Planned episodes that are scored."""
+    interval_method: str
+    mde: float | None
+    """Smallest gap to another agent that such a run would show (power 80 %, level 5 %, tasks uncorrelated)."""
+    tie_margin: float | NotDeclared
+    exit_reasons: dict[str, int]
+    controls: dict[str, float | int | str | None]
+    model: str
+    agent: str
+    baselines: str
+    not_called: dict[str, str] | NotDeclared
+    """Upstream → host that was recorded and that no episode could reach; empty unless that was proved."""
+    receipts_head: str | None
+    card_sha256: Sha256 | None
+    rows_sha256: Sha256
+    figures_sha256: Sha256
+    """On it two honest hosts agree: figures and per-task outcomes, without clocks, host, paths or agent."""
+    schema_unchecked: Many[str]
+    """Tools whose arguments could not be checked."""
+    repeats_run: Count
+    never_solved: Many[TaskId]
+    sometimes_solved: Many[TaskId]
+    cost: CostAxis
+    statistics: Statistics
+    notes: Many[str]
+    complete: bool
+    reasons: Many[str]
+    """Every unmet condition of admissibility; empty when the report is admissible."""
+    per_task: Many[TaskResult]
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=lambda schema: _retried(schema))
+
+    @classmethod
+    def from_value(cls, value: JsonValue, where: str) -> Self:
+        """The report in a JSON value, whose success members have their told names. Raises `Refused`."""
+        if not isinstance(value, dict):
+            return super().from_value(value, where)
+        retries, plain = value.get("retries"), {}
+        for key, member in value.items():
+            match = _RETRIED.fullmatch(key) or _PLAIN.fullmatch(key)
+            if match and isinstance(retries, int) and key != metric_name(retries, match[1]):
+                what = f"{key} stands beside {retries} retries: its name is {metric_name(retries, match[1])}"
+                raise Refused("not a valid report", [Finding("report-field", f"{where}#/{key}", what)], where)
+            plain[f"success_{match[1]}" if match else key] = member
+        return super().from_value(plain, where)
+
+    @model_serializer(mode="wrap")
+    def _told_names(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = handler(self)
+        return {
+            metric_name(self.retries, match[1]) if (match := _PLAIN.fullmatch(key)) else key: member
+            for key, member in plain.items()
+        }
+
+    def text(self) -> str:
+        """The JSON document, members in their order, with a final newline."""
+        return _text(self)
+
+
+class NotAdmissible(ToolDocument):
+    """What `report --format json` prints instead of figures."""
+
+    rule = "report"
+    format: Literal["scoresheet-report/1"] = "scoresheet-report/1"
+    admissible: Literal[False] = False
+    complete: bool
+    manifest_sha256: Sha256
+    reasons: Many[str]
+
+    def text(self) -> str:
+        """The JSON document, members in their order, with a final newline."""
+        return _text(self)
+
+
+def _text(document: ToolDocument) -> str:
+    value = document.model_dump(mode="json", by_alias=True)
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _retried(schema: dict[str, Any]) -> None:
+    """The JSON Schema of both spellings of the success members."""
+    properties = schema["properties"]
+    for part in ("mean", "ci95"):
+        name = f"success_{part}"
+        schema.setdefault("patternProperties", {})[rf"^success_after_[1-9][0-9]*_retries_{part}$"] = properties[name]
+        schema["required"] = [required for required in schema["required"] if required != name]
+    schema["if"] = {"properties": {"retries": {"const": 0}}}
+    schema["then"] = {"required": ["success_mean", "success_ci95"]}
+    schema["else"] = {"properties": {"success_mean": False, "success_ci95": False}}

@@ -1,0 +1,172 @@
+"""Whether a run's figures may be called a score. Pure: evidence in, every unmet condition out.
+
+What nobody looked at is not met: `None` is never taken for a yes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoresheet.documents.baselines import Baselines
+from scoresheet.documents.manifest import Exclusion
+from scoresheet.documents.receipt import ChainedReceipt
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.errors import Finding
+from scoresheet.publish.outcomes import Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What admissibility needs of a protocol card that was read and judged."""
+
+    sha256: str
+    faults: tuple[str, ...]
+    """Findings of the card's rules; empty when it is complete."""
+    holdout: frozenset[str]
+    attended: bool
+    tie_margin: float | None = None
+    excluded: tuple[Exclusion, ...] | None = None
+    """What a v1 manifest can't hold; `None`: the card says nothing."""
+    upstreams: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What lies in the run directory beside the rows."""
+
+    card: Card | None = None
+    receipts: Mapping[str, ChainedReceipt] | None = None
+    """Task id → its latest receipt; `None`: there is no receipts file."""
+    receipts_head: str | None = None
+    """Digest of the last line and count of lines."""
+    baselines: Baselines | None = None
+    confounds: tuple[str, ...] | None = None
+    """Entries of the confound log, which may be empty; `None`: there is no log."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with the files themselves."""
+    torn: int = 0
+    """Bytes of a last line of rows.jsonl that was never finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One unmet condition."""
+
+    rule: str
+    text: str
+    incomplete: bool = False
+    """True when resuming the run (or judging) can mend it."""
+
+    def __str__(self) -> str:
+        return f"{self.text} [{self.rule}]"
+
+
+def reasons(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> tuple[Reason, ...]:
+    """Every condition that is not met, in the order of docs/formats; empty when the run is admissible."""
+    found: list[Reason] = []
+    found += _pack(plan)
+    found += _card(plan, evidence.card)
+    found += _receipts(plan, evidence)
+    found += _episodes(plan, outcomes)
+    if evidence.torn:
+        text = f"rows.jsonl ends in a torn line of {evidence.torn} bytes: the runner was killed; `run --resume` cuts it"
+        found.append(Reason("rows-torn", text, incomplete=True))
+    found += [
+        Reason(finding.rule, f"{finding.where}: {finding.what}") for finding in (*outcomes.findings, *evidence.findings)
+    ]
+    found += _isolation(outcomes)
+    found += _baselines(plan, evidence.baselines)
+    if evidence.confounds is None:
+        found.append(Reason("report-confounds", "no confound log (confounds.jsonl): it may be empty, not absent"))
+    return tuple(found)
+
+
+def _pack(plan: RunPlan) -> list[Reason]:
+    found = []
+    if not plan.pack_verified:
+        found.append(Reason("report-pack", "run.json does not say that the pack's bytes matched its manifest"))
+    declared = plan.manifest.repeats
+    if declared is not None and plan.repeats != declared:
+        found.append(Reason("report-repeats", f"the run has {plan.repeats} repeats, the manifest declares {declared}"))
+    for name, ran, pinned in (
+        ("retries", plan.retries, plan.manifest.retries),
+        ("seed", plan.seed, plan.manifest.seed),
+    ):
+        if ran != pinned:
+            found.append(Reason(f"report-{name}", f"the run had {name} {ran}, the manifest pins {pinned}"))
+    return found
+
+
+def _card(plan: RunPlan, card: Card | None) -> list[Reason]:
+    if card is None:
+        return [
+            Reason("report-card", "no protocol card: a decimal without a sheet is an anecdote"),
+            Reason("report-holdout", "no protocol card names the holdout tasks, so none may count"),
+        ]
+    found = [Reason("report-card", f"the protocol card is not complete: {fault}") for fault in card.faults]
+    if plan.card_sha256 != card.sha256:
+        found.append(Reason("report-card", "the protocol card is not the one that the run began with"))
+    others = [task.task_id for task in plan.tasks if task.task_id not in card.holdout]
+    if others:
+        found.append(Reason("report-holdout", f"{_some(others)} ran, and are not in the card's holdout"))
+    absent = sorted(card.holdout - {task.task_id for task in plan.tasks})
+    if absent:
+        found.append(Reason("report-holdout", f"the run leaves out {_some(absent)} of the card's holdout"))
+    return found
+
+
+def _receipts(plan: RunPlan, evidence: Evidence) -> list[Reason]:
+    if evidence.receipts is None:
+        return [Reason("report-receipts", "no receipts (receipts.jsonl): no task was triaged")]
+    found = []
+    for task in plan.tasks:
+        receipt = evidence.receipts.get(task.task_id)
+        if receipt is None:
+            found.append(Reason("report-receipts", f"{task.task_id} has no receipt"))
+        elif receipt.manifest_sha256 != plan.manifest_sha256:
+            found.append(Reason("report-receipts", f"the receipt of {task.task_id} is for another pack"))
+        elif receipt.leaf != "score":
+            found.append(Reason("report-receipts", f"{task.task_id} has leaf {receipt.leaf}: {receipt.reason}"))
+        elif not receipt.runner_seat:
+            found.append(Reason("report-receipts", f"{task.task_id} has no runner seat"))
+    return found
+
+
+def _episodes(plan: RunPlan, outcomes: Outcomes) -> list[Reason]:
+    planned = plan.planned
+    found = []
+    for state, what in (
+        ("missing", "have no row"),
+        ("harness_error", "were lost by an error of scoresheet's own"),
+        ("pending", "wait for a human's judgment"),
+    ):
+        those = [f"{o.task_id}/{o.repeat}" for o in outcomes.episodes if o.state == state]
+        if those:
+            text = f"{len(those)} of {planned} planned episodes {what}: {_some(those)}"
+            found.append(Reason(f"report-{state.replace('_', '-')}", text, incomplete=True))
+    return found
+
+
+def _isolation(outcomes: Outcomes) -> list[Reason]:
+    unproved = [f"{o.task_id}/{o.repeat}" for o in outcomes.episodes if o.state != "missing" and not o.proved]
+    if not unproved:
+        return []
+    text = f"isolation was not proved in {len(unproved)} of {len(outcomes.episodes)} episodes: {_some(unproved)}"
+    return [Reason("report-isolation", text)]
+
+
+def _baselines(plan: RunPlan, baselines: Baselines | None) -> list[Reason]:
+    if baselines is None:
+        return [Reason("report-baselines", "the baselines were not run (`scoresheet baseline PACK`)")]
+    if baselines.manifest_sha256 != plan.manifest_sha256:
+        return [Reason("report-baselines", "the baselines are of another pack")]
+    return [
+        Reason("report-baselines", f"the pack is defective: {one.agent} fails {_some(list(one.failing))}")
+        for one in (baselines.null, baselines.oracle)
+        if not one.sound
+    ]
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,151 @@
+"""The report as people read it: text, and Markdown that holds the same block. Pure.
+
+Confounds and attendance stand first, then the block, one `key: value` a line: its first twelve keys always, in this
+order (docs/formats, Report).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from scoresheet.documents.manifest import Exclusion
+from scoresheet.documents.report import Report, metric_name
+
+BANNER = "DRAFT: not admissible, not a score"
+CONFOUND_LOG = "confounds.jsonl"
+
+
+def text(report: Report) -> str:
+    """The whole report as plain text, with a final newline."""
+    return "".join(f"{line}\n" for line in (*_lines(report), *_unmet(report)))
+
+
+def not_admissible(unmet: Iterable[str]) -> str:
+    """`not admissible:` and every reason, one a line, with a final newline."""
+    return "".join(f"{line}\n" for line in ("not admissible:", *(f"  - {one_line(reason)}" for reason in unmet)))
+
+
+def markdown(report: Report) -> str:
+    """The block as a Markdown section, then the tasks as a table, then what was not met."""
+    parts = [f"## Score report: {'DRAFT, not admissible' if report.draft else 'admissible'}", ""]
+    parts += ["```text", *_lines(report), "```", ""]
+    parts += ["| task | successes | schema_ok | unauthorized | timeouts | exit reasons |", "|---|---|---|---|---|---|"]
+    for task in report.per_task:
+        shares = (task.successes, task.schema_ok, task.unauthorized, task.timeouts)
+        cells = [task.task_id, *(f"{count}/{task.planned}" for count in shares), _tally(task.exit_reasons)]
+        parts.append(f"| {' | '.join(cells)} |")
+    if report.reasons:
+        parts += ["", "Not admissible:", "", *(f"- {_escaped(reason)}" for reason in report.reasons)]
+    return "\n".join(parts) + "\n"
+
+
+def entries(report: Report) -> Iterator[tuple[str, str]]:
+    """The block: (key, value) in its order."""
+    yield "protocol", report.protocol
+    yield "manifest_sha256", report.manifest_sha256
+    yield "timeout_s", f"{report.timeout_s:g}"
+    yield "retries", str(report.retries)
+    yield "seed", str(report.seed)
+    yield "repeats_per_task", str(report.repeats_per_task)
+    yield metric_name(report.retries), _four(report.success_mean)
+    yield metric_name(report.retries, "ci95"), _ends(report.success_ci95)
+    yield "unauthorized_rate", _four(report.unauthorized_rate)
+    yield "timeout_rate", _four(report.timeout_rate)
+    yield "live_network", report.live_network
+    yield "excluded", _excluded(report.excluded)
+
+    yield "schema_ok_rate", _four(report.schema_ok_rate)
+    if report.schema_unchecked:
+        yield "schema_ok", f"unchecked for {len(report.schema_unchecked)} tools"
+    yield "planned", str(report.planned)
+    yield "tasks", str(report.tasks)
+    yield "episodes", str(report.episodes)
+    yield "interval_method", report.interval_method
+    yield "mde", "none" if report.mde is None else _four(report.mde)
+    yield "tie_margin", str(report.tie_margin)
+    yield "exit_reasons", ", ".join(f"{name} {count}" for name, count in report.exit_reasons.items())
+    yield "controls", ", ".join(f"{name} {_plain(value)}" for name, value in report.controls.items())
+    yield "model", report.model
+    yield "agent", report.agent
+    yield "baselines", report.baselines
+    yield "not_called", _not_called(report)
+    yield "receipts_head", report.receipts_head or "none"
+    yield "card_sha256", report.card_sha256 or "none"
+    yield "rows_sha256", report.rows_sha256
+    yield "figures_sha256", report.figures_sha256
+
+    yield "repeats_run", str(report.repeats_run)
+    yield "never_solved", ", ".join(report.never_solved) or "none"
+    yield "sometimes_solved", ", ".join(report.sometimes_solved) or "none"
+    latency = report.cost.recorded_latency_ms_mean
+    yield "recorded_latency_ms_mean", "none" if latency is None else _four(latency)
+    if report.cost.recorded_latency_ms_ci95 is not None:
+        yield "recorded_latency_ms_ci95", _ends(report.cost.recorded_latency_ms_ci95)
+    yield "elapsed_s_mean", "none" if report.cost.elapsed_s_mean is None else _four(report.cost.elapsed_s_mean)
+    if report.cost.tokens_per_success is not None:
+        yield "tokens_per_success", report.cost.tokens_per_success
+    yield "tool_calls", f"{report.cost.tool_calls}, {report.cost.repeated_calls} of them beyond the recording"
+    statistics = report.statistics
+    if statistics.n_eff is not None:
+        noise = f"{statistics.n_eff:.1f} of {report.planned} episodes"
+        if statistics.deff is not None:
+            noise += f", deff {statistics.deff:.3f}"
+        if statistics.icc is not None:
+            noise += f", icc {statistics.icc:.4f}"
+        yield "n_eff", noise
+    for note in report.notes:
+        yield "note", note
+
+
+def one_line(value: str) -> str:
+    """`value` without anything that could begin another line or steer a terminal."""
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in value)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    if report.draft:
+        yield BANNER
+        yield "draft: true"
+    yield f"confounds: {'no log' if report.confounds is None else report.confounds}"
+    if report.attended:
+        yield "attended: true"
+    if report.confounds is not None:
+        yield f"confound_log: {CONFOUND_LOG}"
+    for key, value in entries(report):
+        yield f"{key}: {one_line(value)}"
+
+
+def _unmet(report: Report) -> tuple[str, ...]:
+    return ("", *not_admissible(report.reasons).splitlines()) if report.reasons else ()
+
+
+def _four(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _ends(value: tuple[float, float] | str) -> str:
+    return value if isinstance(value, str) else f"[{_four(value[0])}, {_four(value[1])}]"
+
+
+def _excluded(value: tuple[Exclusion, ...] | str) -> str:
+    return value if isinstance(value, str) else "; ".join(map(str, value)) or "none"
+
+
+def _not_called(report: Report) -> str:
+    if isinstance(report.not_called, str):
+        return report.not_called
+    if report.live_network == "not_isolated":
+        return "not proved"
+    return ", ".join(f"{name}={host}" for name, host in report.not_called.items()) or "none"
+
+
+def _plain(value: float | int | str | None) -> str:
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _tally(reasons: tuple[str, ...]) -> str:
+    return ", ".join(f"{reason} {reasons.count(reason)}" for reason in dict.fromkeys(reasons))
+
+
+def _escaped(value: str) -> str:
+    return one_line(value).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,197 @@
+"""Which attempt of every planned episode counts, and everything that is wrong with the rows. Pure.
+
+Planned episodes are the denominators: what is missing, pending or was lost by our own failure is not a success.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
+
+from scoresheet.documents.row import Row, episode_seed
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.errors import Finding
+
+State = Literal["scored", "pending", "harness_error", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One episode as it counts."""
+
+    task_id: str
+    repeat: int
+    state: State
+    success: int = 0
+    schema_ok: int = 0
+    unauthorized: int = 0
+    timeout: int = 0
+    exit_reason: str = "missing"
+    attempts: int = 0
+    recorded_latency_us: int = 0
+    elapsed_us: int = 0
+    cpu_us: int = 0
+    tool_calls: int = 0
+    repeated_calls: int = 0
+    tokens: int | None = None
+    proved: bool = False
+    """True when isolation was proved in every attempt of this episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Every planned episode, in order of (task_id's bytes, repeat), and what the rows hold besides."""
+
+    episodes: tuple[Outcome, ...]
+    findings: tuple[Finding, ...]
+    models: tuple[str, ...]
+    unchecked_tools: tuple[str, ...]
+    """Tools whose arguments could not be checked."""
+    harness_errors: int
+    """Attempts that were lost by our own failure, reruns included."""
+
+    def count(self, state: State) -> int:
+        """Episodes in that state."""
+        return sum(episode.state == state for episode in self.episodes)
+
+    @property
+    def complete(self) -> bool:
+        """True when every planned episode is scored."""
+        return all(episode.state == "scored" for episode in self.episodes)
+
+    @property
+    def exit_reasons(self) -> dict[str, int]:
+        """Exit reason of the attempt that counts → episodes, the most frequent first."""
+        counts = Counter(episode.exit_reason for episode in self.episodes)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    number: int
+    where: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Folds rows into outcomes: `add` each row in any order, then `close`."""
+
+    plan: RunPlan
+    _attempts: dict[tuple[str, int], list[_Attempt]] = field(default_factory=dict)
+    _findings: list[Finding] = field(default_factory=list)
+    _models: set[str] = field(default_factory=set)
+    _unchecked: set[str] = field(default_factory=set)
+    _harness_errors: int = 0
+
+    def __post_init__(self) -> None:
+        for task in self.plan.tasks:
+            for repeat in range(self.plan.repeats):
+                self._attempts[task.task_id, repeat] = []
+
+    def add(self, row: Row, where: str) -> None:
+        """Take one row; `where` is `rows.jsonl:LINE`."""
+        if row.manifest_sha256 != self.plan.manifest_sha256:
+            self._find("rows-pack", where, f"the row is of another pack ({row.manifest_sha256[:12]}…)")
+            return
+        attempts = self._attempts.get((row.task_id, row.repeat))
+        if attempts is None:
+            self._find("rows-unplanned", where, f"{row.task_id} repeat {row.repeat} was not planned")
+            return
+        if row.episode_seed != episode_seed(self.plan.seed, row.task_id, row.repeat):
+            self._find("rows-seed", where, f"{row.task_id} repeat {row.repeat} ran with another seed than the plan's")
+        outcome = _outcome(row)
+        if row.success == 1 and not outcome.success:
+            self._find("rows-contradiction", where, f"{row.task_id} can't succeed with exit_reason {row.exit_reason}")
+        attempts.append(_Attempt(row.attempt, where, outcome))
+        self._models.update(row.models)
+        self._unchecked.update(row.schema_unchecked)
+        self._harness_errors += row.exit_reason == "harness_error"
+
+    def bad_line(self, finding: Finding) -> None:
+        """Take note of a line that is no row."""
+        self._findings.append(finding)
+
+    def close(self) -> Outcomes:
+        """The outcomes of all that was added."""
+        order = sorted(self._attempts, key=lambda key: (key[0].encode(), key[1]))
+        episodes = tuple(self._resolve(*key) for key in order)
+        return Outcomes(
+            episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
+            self._harness_errors,
+        )  # fmt: skip
+
+    def _resolve(self, task_id: str, repeat: int) -> Outcome:
+        """The attempt that counts: the last one that the retry budget allows."""
+        attempts = sorted(self._attempts[task_id, repeat], key=lambda attempt: attempt.number)
+        if not attempts:
+            return Outcome(task_id, repeat, "missing")
+        name = f"{task_id} repeat {repeat}"
+        numbers = [attempt.number for attempt in attempts]
+        for before, after in pairwise(attempts):
+            if before.number == after.number:
+                self._find("rows-duplicate", after.where, f"{name} attempt {after.number} is there twice")
+        if sorted(set(numbers)) != list(range(max(numbers) + 1)):
+            absent = sorted(set(range(max(numbers))) - set(numbers))
+            self._find("rows-gap", attempts[-1].where, f"{name} lacks attempt {absent[0]}")
+        # of an attempt that is there twice the worse one counts: a copy can't better a score
+        by_number: dict[int, _Attempt] = {}
+        for attempt in attempts:
+            kept = by_number.get(attempt.number)
+            if kept is None or attempt.outcome.success < kept.outcome.success:
+                by_number[attempt.number] = attempt
+        counted: _Attempt | None = None
+        scored = 0
+        for attempt in by_number.values():
+            if counted is not None and counted.outcome.state != "harness_error":
+                if counted.outcome.success or counted.outcome.state == "pending":
+                    self._find("rows-attempts", attempt.where, f"{name} was tried again after it had ended")
+                    break
+                if scored > self.plan.retries:
+                    what = f"{name} has more attempts than {self.plan.retries} retries allow"
+                    self._find("rows-attempts", attempt.where, what)
+                    break
+            counted = attempt
+            scored += attempt.outcome.state != "harness_error"
+        assert counted is not None
+        proved = all(attempt.outcome.proved for attempt in attempts)
+        return replace(counted.outcome, attempts=len(by_number), proved=proved)
+
+    def _find(self, rule: str, where: str, what: str) -> None:
+        self._findings.append(Finding(rule, where, what))
+
+
+def _outcome(row: Row) -> Outcome:
+    state: State = "scored"
+    if row.exit_reason == "harness_error":
+        state = "harness_error"
+    elif row.success is None:
+        state = "pending"
+    ended_well = row.exit_reason == "completed" and not row.unauthorized and not row.timeout
+    tokens = None if row.tokens_in is None and row.tokens_out is None else (row.tokens_in or 0) + (row.tokens_out or 0)
+    return Outcome(
+        task_id=row.task_id,
+        repeat=row.repeat,
+        state=state,
+        success=int(row.success == 1 and ended_well),
+        schema_ok=row.schema_ok if state != "harness_error" else 0,
+        unauthorized=row.unauthorized,
+        timeout=row.timeout,
+        exit_reason=row.exit_reason,
+        recorded_latency_us=round(row.recorded_latency_ms * 1000),
+        elapsed_us=round(row.elapsed_s * 1_000_000),
+        cpu_us=round(row.cpu_s * 1_000_000),
+        tool_calls=row.tool_calls,
+        repeated_calls=row.repeated_calls,
+        tokens=tokens,
+        proved=row.isolation == "proved",
+    )
+
+
+def fold(plan: RunPlan, rows: Iterable[tuple[str, Row]]) -> Outcomes:
+    """The outcomes of (place, row) pairs."""
+    ledger = Ledger(plan)
+    for where, row in rows:
+        ledger.add(row, where)
+    return ledger.close()

@@ -1,0 +1,212 @@
+"""Run plan and outcomes in, report out. Pure: what the run directory holds is read by `publish.run_folder`."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from scoresheet.documents.manifest import Exclusion
+from scoresheet.documents.report import (
+    NOT_DECLARED,
+    CostAxis,
+    NotAdmissible,
+    NotDeclared,
+    Report,
+    Statistics,
+    TaskResult,
+)
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
+from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
+from scoresheet.publish.outcomes import Outcomes
+from scoresheet.stats import resample
+from scoresheet.stats.interval import Estimate, Interval
+from scoresheet.stats.rounding import downward, nearest, upward
+
+
+def build(
+    plan: RunPlan, outcomes: Outcomes, evidence: Evidence, rows_sha256: str, method: Method | None = None
+) -> Report:
+    """The report, a draft unless every condition of admissibility is met.
+
+    `method` overrides the plan's interval: `rows-v1` is the published row bootstrap.
+    """
+    method = method or plan.interval
+    found = figures(plan, outcomes, method)
+    unmet = reasons(plan, outcomes, evidence)
+    network = live_network(plan, outcomes)
+    card = evidence.card
+    return Report(
+        draft=bool(unmet),
+        confounds=None if evidence.confounds is None else len(evidence.confounds),
+        attended=card.attended if card else None,
+        protocol=plan.manifest.protocol,
+        manifest_sha256=plan.manifest_sha256,
+        timeout_s=plan.manifest.timeout_s,
+        retries=plan.retries,
+        seed=plan.seed,
+        repeats_per_task=NOT_DECLARED if plan.repeats_from == "default" else plan.repeats,
+        success_mean=_number(found.success.mean),
+        success_ci95=_ends(found.success_interval) or _none(found.success),
+        unauthorized_rate=_number(found.unauthorized.mean),
+        timeout_rate=_number(found.timeout.mean),
+        live_network=network,
+        excluded=_excluded(plan, card),
+        schema_ok_rate=_number(found.schema_ok.mean),
+        planned=plan.planned,
+        tasks=len(plan.tasks),
+        episodes=outcomes.count("scored"),
+        interval_method=found.success_interval.method if found.success_interval else _none(found.success),
+        mde=None if found.success.mde is None else float(upward(found.success.mde)),
+        tie_margin=card.tie_margin if card and card.tie_margin is not None else NOT_DECLARED,
+        exit_reasons=outcomes.exit_reasons,
+        controls={
+            "wall_clock_s": plan.limits.wall_clock_s,
+            "max_tool_calls": plan.limits.max_tool_calls,
+            "memory_bytes": plan.limits.memory_bytes,
+            "pids": plan.limits.pids,
+            "on_mismatch": plan.manifest.on_mismatch,
+            "on_exhausted": plan.manifest.on_exhausted,
+        },
+        model=", ".join(outcomes.models) or "none seen",
+        agent=f"{plan.agent.spec} sha256:{plan.agent.sha256}",
+        baselines=_baselines(plan, evidence),
+        not_called=_not_called(plan, card, proved=network != "not_isolated"),
+        receipts_head=evidence.receipts_head,
+        card_sha256=card.sha256 if card else None,
+        rows_sha256=rows_sha256,
+        figures_sha256=figures_sha256(plan, outcomes, found),
+        schema_unchecked=outcomes.unchecked_tools,
+        repeats_run=plan.repeats,
+        never_solved=tuple(task.task_id for task in found.tasks if task.successes == 0),
+        sometimes_solved=tuple(t.task_id for t in found.tasks if 0 < t.successes < len(t.repeats)),
+        cost=_cost(found),
+        statistics=_statistics(plan, found),
+        notes=_notes(outcomes, found, method),
+        complete=not any(reason.incomplete for reason in unmet),
+        reasons=tuple(map(str, unmet)),
+        per_task=tuple(_task(task) for task in found.tasks),
+    )
+
+
+def refusal(plan: RunPlan, unmet: Sequence[Reason]) -> NotAdmissible:
+    """What is printed instead of figures."""
+    complete = not any(reason.incomplete for reason in unmet)
+    return NotAdmissible(complete=complete, manifest_sha256=plan.manifest_sha256, reasons=tuple(map(str, unmet)))
+
+
+def live_network(plan: RunPlan, outcomes: Outcomes) -> str:
+    """What the episodes could reach, from the evidence of every planned one of them; never from a flag."""
+    if not all(outcome.proved for outcome in outcomes.episodes):
+        return "not_isolated"
+    if plan.model_endpoints:
+        return f"model_endpoint_only({', '.join(plan.model_endpoints)})"
+    return "denied"
+
+
+def _excluded(plan: RunPlan, card: Card | None) -> tuple[Exclusion, ...] | NotDeclared:
+    """v1 manifests can't hold exclusions: the card says them, or nobody does."""
+    if plan.manifest.protocol != "tool-replay-v1":
+        return plan.manifest.excluded
+    return NOT_DECLARED if card is None or card.excluded is None else card.excluded
+
+
+def _not_called(plan: RunPlan, card: Card | None, *, proved: bool) -> dict[str, str] | NotDeclared:
+    if plan.manifest.protocol != "tool-replay-v1":
+        return plan.manifest.upstreams if proved else {}
+    if card is None or card.upstreams is None:
+        return NOT_DECLARED
+    return dict(card.upstreams) if proved else {}
+
+
+def _number(value: Fraction) -> float:
+    return float(nearest(value))
+
+
+def _ends(ends: Interval | None) -> tuple[float, float] | None:
+    return None if ends is None else (float(downward(ends.low)), float(upward(ends.high)))
+
+
+def _none(found: Estimate) -> str:
+    if found.clusters == found.tasks:
+        return f"none ({found.tasks} tasks)"
+    return f"none ({found.clusters} clusters)"
+
+
+def _baselines(plan: RunPlan, evidence: Evidence) -> str:
+    both = evidence.baselines
+    if both is None or both.manifest_sha256 != plan.manifest_sha256:
+        return "not run"
+    return ", ".join(
+        f"{one.agent} {nearest(Fraction(one.successes, one.episodes))}" for one in (both.null, both.oracle)
+    )
+
+
+def _cost(found: Figures) -> CostAxis:
+    latency = found.recorded_latency_ms
+    outcomes = [outcome for task in found.tasks for outcome in task.repeats]
+    return CostAxis(
+        recorded_latency_ms_mean=_number(latency.mean) if latency else None,
+        recorded_latency_ms_ci95=_ends(latency.interval) if latency else None,
+        elapsed_s_mean=None if found.elapsed_s is None else _number(found.elapsed_s),
+        tokens_per_success=None if found.tokens_per_success is None else str(found.tokens_per_success),
+        tool_calls=sum(outcome.tool_calls for outcome in outcomes),
+        repeated_calls=sum(outcome.repeated_calls for outcome in outcomes),
+    )
+
+
+def _statistics(plan: RunPlan, found: Figures) -> Statistics:
+    success, chosen = found.success, found.success_interval
+    bounds = (("success", success), ("unauthorized", found.unauthorized), ("timeout", found.timeout))
+    scored = all(outcome.state == "scored" for task in found.tasks for outcome in task.repeats)
+    return Statistics(
+        algorithm=resample.ALGORITHM,
+        seed=plan.seed,
+        resamples=resample.RESAMPLES,
+        clusters=success.clusters,
+        order_statistic=chosen.order_statistic if chosen else None,
+        index_sha256=found.index_sha256,
+        icc=None if success.icc is None else _number(success.icc),
+        n_eff=None if success.n_eff is None else _number(success.n_eff),
+        deff=None if success.deff is None else _number(success.deff),
+        one_sided95={name: float(upward(of.one_sided)) for name, of in bounds if scored and of.one_sided},
+    )
+
+
+def _notes(outcomes: Outcomes, found: Figures, method: Method) -> tuple[str, ...]:
+    notes = list(found.success.warnings)
+    planned = found.planned
+    unscored = planned - outcomes.count("scored")
+    if unscored:
+        notes.append(f"incomplete: {unscored} of {planned} planned episodes are not scored and count as not successful")
+    if outcomes.harness_errors:
+        notes.append(
+            f"{outcomes.harness_errors} attempts were lost by errors of scoresheet's own; reruns are confounds"
+        )
+    if found.unauthorized.mean:
+        count = int(found.unauthorized.mean * planned)
+        notes.append(f"unauthorized calls in {count} of {planned} episodes: a gate, never averaged into success")
+    elif found.unauthorized.one_sided is not None and found.unauthorized.interval is not None and not unscored:
+        bound = upward(found.unauthorized.one_sided)
+        notes.append(
+            f"no unauthorized call seen: its true rate is under {bound} at 95 % ({found.success.clusters} tasks)"
+        )
+    if found.timeout.mean:
+        notes.append("timeouts cut the clock: elapsed_s_mean counts each episode as at most the limit")
+    latency = found.recorded_latency_ms
+    if latency:
+        notes += [f"recorded latency: {warning}" for warning in latency.warnings if warning.startswith("SKEW")]
+    if method == "rows-v1":
+        notes.append("rows-v1 resamples rows, not tasks: with repeats it understates the noise")
+    notes.append("one primary figure; the other rates are not adjusted for multiplicity")
+    return tuple(notes)
+
+
+def _task(task: TaskFigures) -> TaskResult:
+    return TaskResult(
+        task_id=task.task_id,
+        successes=task.successes,
+        planned=len(task.repeats),
+        schema_ok=sum(outcome.schema_ok for outcome in task.repeats),
+        unauthorized=sum(outcome.unauthorized for outcome in task.repeats),
+        timeouts=sum(outcome.timeout for outcome in task.repeats),
+        exit_reasons=tuple(outcome.exit_reason for outcome in task.repeats),
+    )

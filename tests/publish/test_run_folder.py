@@ -1,0 +1,100 @@
+import hashlib
+
+import pytest
+
+from scoresheet.errors import Refused, Usage
+from scoresheet.publish import run_folder
+from tests.publish.runs import A, baselines, line, plan, row, rows, write
+
+
+def test_a_run_is_read_as_it_lies(tmp_path):
+    write(tmp_path, plan(), rows(A), baselines=baselines().text(), confounds=b'{"text": "a fan broke"}\n')
+    found = run_folder.read(tmp_path)
+    assert found.plan == plan()
+    assert found.outcomes.complete
+    assert found.rows_sha256 == hashlib.sha256((tmp_path / "rows.jsonl").read_bytes()).hexdigest()
+    assert found.evidence.baselines == baselines()
+    assert found.report().confounds == 1
+    assert found.report().baselines == "null 0.0000, oracle 1.0000"
+
+
+def test_an_empty_confound_log_is_a_log(tmp_path):
+    assert run_folder.read(write(tmp_path, plan(), rows(A), confounds=b"")).report().confounds == 0
+
+
+def test_no_confound_log_is_none(tmp_path):
+    assert run_folder.read(write(tmp_path, plan(), rows(A))).report().confounds is None
+
+
+@pytest.mark.parametrize("cut", [1, 40, 400])
+def test_a_torn_last_line_is_no_row_and_leaves_the_run_incomplete(tmp_path, cut):
+    write(tmp_path, plan(), rows(A))
+    data = (tmp_path / "rows.jsonl").read_bytes()
+    (tmp_path / "rows.jsonl").write_bytes(data[:-cut])
+    found = run_folder.read(tmp_path)
+    assert found.outcomes.count("missing") == 1
+    assert found.outcomes.findings == ()
+    torn = [reason for reason in found.unmet if reason.rule == "rows-torn"]
+    assert len(torn) == 1
+    assert torn[0].incomplete
+    assert "--resume" in torn[0].text
+
+
+def test_a_bad_line_in_the_middle_is_a_finding_with_its_place(tmp_path):
+    write(tmp_path, plan(), rows(A))
+    lines = (tmp_path / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    lines[1], lines[2] = b"{broken\n", b'{"task_id": "t00"}\n'
+    (tmp_path / "rows.jsonl").write_bytes(b"".join(lines))
+    found = run_folder.read(tmp_path)
+    places = [finding.where for finding in found.outcomes.findings]
+    assert places[0] == "rows.jsonl:2:1:2"
+    assert any(place.startswith("rows.jsonl:3#/") for place in places)
+    assert found.outcomes.count("missing") == 2
+    assert any("rows.jsonl:2" in str(reason) for reason in found.unmet)
+
+
+def test_a_doubled_line_is_a_finding(tmp_path):
+    write(tmp_path, plan(), [*rows(A), rows(A)[0]])
+    assert [finding.rule for finding in run_folder.read(tmp_path).outcomes.findings] == ["rows-duplicate"]
+
+
+def test_a_run_without_rows_has_every_episode_missing(tmp_path):
+    write(tmp_path, plan(), [])
+    (tmp_path / "rows.jsonl").unlink()
+    assert run_folder.read(tmp_path).outcomes.count("missing") == 60
+
+
+def test_a_row_of_another_pack_is_a_finding(tmp_path):
+    write(tmp_path, plan(), rows(A))
+    with (tmp_path / "rows.jsonl").open("ab") as file:
+        file.write(line(row(manifest_sha256="b" * 64)))
+    assert [finding.rule for finding in run_folder.read(tmp_path).outcomes.findings] == ["rows-pack"]
+
+
+def test_bad_entries_beside_the_rows_are_findings(tmp_path):
+    files = {"confounds": b"{}\nnot json\n", "receipts": b"{}\n", "baselines": b"{}"}
+    found = run_folder.read(write(tmp_path, plan(), rows(A), **files))
+    assert {finding.rule for finding in found.evidence.findings} == {
+        "confounds-json",
+        "receipt-field",
+        "baselines-field",
+    }
+    assert len(found.evidence.confounds or ()) == 2
+    assert found.report().draft
+
+
+def test_what_is_no_run_says_which_file_is_lacking(tmp_path):
+    with pytest.raises(Usage) as refusal:
+        run_folder.read(tmp_path)
+    assert "run.json" in refusal.value.where
+
+
+def test_a_broken_plan_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(Refused):
+        run_folder.read(tmp_path)
+
+
+def test_a_plan_without_tasks_is_refused(tmp_path):
+    with pytest.raises(Refused, match="no task"):
+        run_folder.read(write(tmp_path, plan(tasks=0), []))
