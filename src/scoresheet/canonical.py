@@ -25,7 +25,7 @@ _DIGITS = 4000
 _ASTRAL = re.compile(rb"[\xf0-\xf4]").search
 _HIGH_BMP = re.compile(rb"[\xee\xef]").search
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]").search
-_EXPONENT = re.compile(rb"(?:^|[:\n]) *-?[0-9][0-9.]*e").search
+_UNLIKE_PYTHON = re.compile(rb"(?:^|[:\n]) *-?(?:0\.0000|[0-9][0-9.]*e)").search
 _PRETTY = (
     orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 )
@@ -111,7 +111,7 @@ def pretty(value: JsonValue) -> bytes:
         text = orjson.dumps(value, option=_PRETTY)
     except TypeError:
         text = b"null"
-    if b"null" in text or not text.isascii() or b"\x7f" in text or _EXPONENT(text):  # NaN becomes null
+    if b"null" in text or not text.isascii() or b"\x7f" in text or _UNLIKE_PYTHON(text):  # NaN becomes null
         text = json.dumps(value, sort_keys=True, indent=2, allow_nan=False).encode()
     return text + b"\n"
 
