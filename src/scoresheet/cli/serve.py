@@ -1,0 +1,141 @@
+"""`scoresheet serve`: replay one task outside a run, for agent development."""
+
+import shlex
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scoresheet.cli.app import say
+
+if TYPE_CHECKING:
+    from scoresheet.documents.call_record import CallRecord
+    from scoresheet.documents.task import Task
+    from scoresheet.pack.folder import Pack
+
+
+@click.command()
+@click.argument("pack", type=click.Path(exists=True, file_okay=False))
+@click.option("--task", "task_id", required=True, metavar="ID", help="The task to replay.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="First port on 127.0.0.1 [any free ones].")
+@click.option("--json", "as_json", is_flag=True, help="Print each call as one line of JSON; all else on stderr.")
+def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
+    """Replay a task of PACK on this machine, for an agent that you are writing, until Ctrl-C.
+
+    The environment that an agent would find is printed first, to be exported; then every call as it happens, a call
+    that was not recorded with its nearest recording and the difference. Nothing is isolated and nothing is scored.
+    One `serve` is one episode: recorded sequences go on where they are; start again for a fresh one.
+
+    \b
+    Example: scoresheet serve examples/packs/billing-v3 --task billing.refund.v1
+    """
+    import queue
+    import tempfile
+
+    from scoresheet.pack.folder import Pack
+    from scoresheet.replay.http import CALL_DOOR, ReplayServer
+    from scoresheet.replay.journal import CallJournal
+    from scoresheet.replay.session import Session, Tape
+    from scoresheet.run.prepare import upstreams_of
+
+    opened = Pack.open(pack)
+    task = opened.task(task_id)
+    tape = Tape.of(task, opened.tools, opened.manifest.protocol, opened.manifest.on_exhausted)
+    upstreams = {f"http-{number}": name for number, name in enumerate(upstreams_of(opened))}
+    heard: queue.SimpleQueue[CallRecord | None] = queue.SimpleQueue()
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+        signal.signal(number, lambda *_: heard.put(None))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scoresheet-serve-")))
+        sockets = {
+            name: stack.enter_context(_listen(port and port + number))
+            for number, name in enumerate((*upstreams, CALL_DOOR))
+        }
+        server = stack.enter_context(ReplayServer())
+        session = Session(tape, task.limits.max_tool_calls)
+        journal = CallJournal(folder / "calls.jsonl")
+        view = stack.enter_context(server.episode(sockets, upstreams, session, journal, on_call=heard.put))
+        tell = say if as_json else _out
+        for name, value in _environment(opened, task, sockets, upstreams, folder).items():
+            tell(f"export {name}={shlex.quote(value)}")
+        tell(f"# replaying {task_id}, {len(task.calls)} recorded calls; Ctrl-C ends it")
+        tally: dict[str, int] = {}
+        while (record := heard.get()) is not None:
+            tally[record.outcome] = tally.get(record.outcome, 0) + 1
+            _out(record.model_dump_json() if as_json else "\n".join(_lines(record)))
+        answer = view.answer
+    tell(_summary(tally))
+    if answer is not None:
+        tell(f"answer: {answer.decode('utf-8', 'replace')}")
+
+
+def _listen(port: int | None) -> socket.socket:
+    from scoresheet.errors import Usage
+
+    try:
+        return socket.create_server(("127.0.0.1", port or 0))
+    except (OSError, OverflowError) as error:
+        raise Usage(f"can't listen on port {port}: {error}", mend="give another --port, or none") from error
+
+
+def _environment(
+    pack: "Pack", task: "Task", sockets: dict[str, socket.socket], upstreams: dict[str, str], folder: Path
+) -> dict[str, str]:
+    from scoresheet.documents.row import episode_seed
+    from scoresheet.replay.http import CALL_DOOR
+
+    urls = {name: "http://{}:{}".format(*listening.getsockname()) for name, listening in sockets.items()}
+    environment = {upstream: urls[door] for door, upstream in upstreams.items() if upstream}
+    if len(upstreams) == 1:
+        environment["SCORESHEET_TOOLS_URL"] = urls[next(iter(upstreams))]
+    environment["SCORESHEET_CALL_URL"] = urls[CALL_DOOR]
+    environment["SCORESHEET_TASK"] = str(_task_file(pack, task, folder))
+    environment["SCORESHEET_SEED"] = str(episode_seed(pack.manifest.seed, task.task_id, 0))
+    return environment
+
+
+def _task_file(pack: "Pack", task: "Task", folder: Path) -> Path:
+    from scoresheet.documents.run_plan import RunLimits
+    from scoresheet.run.episode import limits_of, task_view
+
+    limits = limits_of(RunLimits(wall_clock_s=float(pack.manifest.timeout_s)), task)
+    path = folder / "task.json"
+    path.write_bytes(task_view(task, pack.tools, limits))
+    return path
+
+
+def _lines(record: "CallRecord") -> list[str]:
+    what = {"hit": "repeated" if record.repeat else "recorded", "miss": f"MISS {record.kind}"}.get(
+        record.outcome, record.outcome.upper()
+    )
+    status = record.status or "fault"
+    lines = [f"{record.at_s:9.3f}s  {record.method} {record.path} -> {status} {what}"]
+    if record.tool:
+        lines[0] += f" [{record.tool}]"
+    details = [f"schema: {error}" for error in record.schema_errors]
+    if record.outcome == "malformed":
+        details.append(f"not a request: {record.body}")
+    if record.outcome == "miss":
+        if record.nearest is None:
+            details.append(
+                "nearest: unknown, for no recording of this task holds its request (v1 keeps fingerprints only)"
+            )
+        else:
+            details.append(f"nearest: {record.nearest.method} {record.nearest.path}")
+            details += record.nearest.difference
+    return lines + [f"{'':12}{detail}" for detail in details]
+
+
+def _summary(tally: dict[str, int]) -> str:
+    calls = sum(tally.get(outcome, 0) for outcome in ("hit", "miss", "capped"))
+    more = [f"{outcome}: {tally[outcome]}" for outcome in ("capped", "malformed", "answer") if tally.get(outcome)]
+    return ", ".join([f"calls: {calls}", f"misses: {tally.get('miss', 0)}", *more])
+
+
+def _out(text: Any) -> None:
+    click.echo(text)
+    sys.stdout.flush()
