@@ -86,10 +86,18 @@ class Upstream:
 class RecordingProxy:
     """A proxy that records while it is entered."""
 
-    def __init__(self, upstreams: Sequence[Upstream], timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`timeout_s`: how long a service may stay silent; `tls`: whom to trust, by default whom the system does."""
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context() if any(upstream.tls for upstream in upstreams) else None
+        self._tls = tls
+        if tls is None and any(upstream.tls for upstream in upstreams):
+            self._tls = ssl.create_default_context()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._busy = 0

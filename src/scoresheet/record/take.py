@@ -231,10 +231,10 @@ def _answer(data: bytes, where: str) -> JsonValue:
 
 def _without_secrets(plan: TaskPlan, answer: JsonValue, redaction: Redaction) -> Mapping[str, JsonValue]:
     """What is expected; refuses a credential in what people wrote, replaces one that the command repeats."""
-    secrets = redaction.secrets
+    credentials = redaction.credentials
     for where, value in (("prompt", plan.prompt), ("expected", plan.expected), ("members", dict(plan.members))):
         text = value if isinstance(value, str) else canonical.jcs(value).decode()
-        if found := secrets.found(text):
+        if found := credentials.found(text):
             what = f"a credential ({found[0][2]}) stands in the task's {where}"
             raise Refused(what, [Finding("record-secret-in-task", plan.task_id, what, "take it out")], plan.task_id)
     if plan.expected is not None:
@@ -242,5 +242,5 @@ def _without_secrets(plan: TaskPlan, answer: JsonValue, redaction: Redaction) ->
     if not isinstance(answer, dict) or not answer:
         mend = "let its last line on stdout be a JSON object, or write one to $SCORESHEET_ANSWER; or give --expected"
         raise ScoresheetError("the command gave no answer to expect: nothing was recorded", plan.task_id, mend)
-    clean, _, _ = secrets.replaced(canonical.jcs(answer).decode())
+    clean, _, _ = credentials.replaced(canonical.jcs(answer).decode())
     return canonical.as_object(canonical.loads(clean))
