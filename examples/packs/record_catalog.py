@@ -73,6 +73,7 @@ def main() -> None:
         if arguments.out.exists():
             shutil.rmtree(arguments.out)
         shutil.copytree(pack, arguments.out)
+    print(f"recorded: {arguments.out}")
 
 
 def parsed() -> argparse.Namespace:
