@@ -19,7 +19,7 @@ and diagnostics to stderr; [exit codes](exit-codes.md) are one table for all ver
 
 def page() -> str:
     """The text of docs/commands.md: one section a verb, as `--help` prints it on a terminal of 100 columns."""
-    settings = app.context_settings | {"terminal_width": 100, "color": False}
+    settings = dict(app.context_settings) | {"terminal_width": 100, "color": False}
     top = click.Context(app, info_name="scoresheet", **settings)
     sections = [HEAD, section("scoresheet", app.get_help(top))]
     for verb in VERBS:
