@@ -291,9 +291,7 @@ class BwrapSandbox:
         )
         if judged.failing:
             life.end()
-            error = refusal.not_proved(judged.failing)
-            error.add_note(evidence.model_dump_json())
-            raise error
+            raise refusal.NotProved(evidence)
         group = None
         if spec.limits.memory_bytes is not None:
             group = self._groups.hold(reported.pid, spec.limits.memory_bytes)

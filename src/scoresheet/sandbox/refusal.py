@@ -6,6 +6,7 @@ There is no fallback: what can't be isolated is refused, in words that a person 
 from dataclasses import dataclass
 from typing import Final
 
+from scoresheet.documents.evidence import Evidence
 from scoresheet.errors import NotIsolated
 
 OLDEST_BWRAP: Final = (0, 8)
@@ -84,13 +85,16 @@ def refuse(code: str, where: str = "") -> NotIsolated:
     return NotIsolated(code, what, where=where, mend=mend)
 
 
-def not_proved(failing: tuple[str, ...]) -> NotIsolated:
-    """The error of a sandbox that stands, but whose probe was not wholly denied."""
-    return NotIsolated(
-        "isolation-not-proved",
-        ", ".join(failing),
-        mend="run `scoresheet doctor`: it shows each check, inside and outside",
-    )
+class NotProved(NotIsolated):
+    """A sandbox stands, but its probe was not wholly denied. `evidence` holds every check."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        super().__init__(
+            "isolation-not-proved",
+            ", ".join(evidence.reasons),
+            mend="run `scoresheet doctor`: it shows each check, inside and outside",
+        )
+        self.evidence = evidence
 
 
 def classify(said: str, machine: Machine) -> NotIsolated:
