@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ EXPECTED = Expected(
     host_namespace="net:[1]",
     seen_namespace="net:[2]",
 )
-REPORT = {
+REPORT: dict[str, Any] = {
     "reach": {**dict.fromkeys(CORE, "ECONNREFUSED"), "af_vsock": "EAFNOSUPPORT", "af_tipc": "EAFNOSUPPORT"},
     "posture": {
         "network": ["link lo"],

@@ -24,7 +24,7 @@ def words(spec: SandboxSpec, tree: str | None = None) -> tuple[str, ...]:
 
 def binds(argv: tuple[str, ...]) -> list[tuple[str, str, str]]:
     return [
-        (word, *argv[place + 1 : place + 3])
+        (word, argv[place + 1], argv[place + 2])
         for place, word in enumerate(argv)
         if word.endswith("bind") and word != "--"
     ]
