@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
+from math import isqrt, lcm
 from typing import TypeVar
 
 from scoresheet.stats import resample
@@ -200,11 +200,13 @@ def icc(sample: Sample) -> Fraction | None:
     rows, tasks = sum(counts), len(counts)
     if tasks < 2 or rows == tasks:
         return None
-    grand = Fraction(sum(map(sum, sample.values)), rows)
-    of_task = [Fraction(sum(task), len(task)) for task in sample.values]
-    between = sum((n * (m - grand) ** 2 for n, m in zip(counts, of_task, strict=True)), Fraction(0)) / (tasks - 1)
+    # sums of squares by whole numbers: a fraction per task would cost more than all else here
+    common = lcm(*counts)
+    total = sum(map(sum, sample.values))
     squares = sum(value * value for task in sample.values for value in task)
-    within = (squares - sum((n * m * m for n, m in zip(counts, of_task, strict=True)), Fraction(0))) / (rows - tasks)
+    of_tasks = Fraction(sum(sum(task) ** 2 * (common // len(task)) for task in sample.values), common)
+    between = (of_tasks - Fraction(total * total, rows)) / (tasks - 1)
+    within = (squares - of_tasks) / (rows - tasks)
     size = (rows - Fraction(sum(n * n for n in counts), rows)) / (tasks - 1)
     whole = between + (size - 1) * within
     return (between - within) / whole if whole else None
