@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scoresheet.errors import Usage
+from scoresheet.sandbox import bwrap
 from scoresheet.sandbox.bwrap import BwrapSandbox
 from scoresheet.sandbox.spec import ANSWER, MIB, TASK, Bind, Door
 from tests.sandbox.episodes import PYTHON, a_launch, a_spec, as_ordinary, none_survive, run, run_python
@@ -390,9 +391,36 @@ def test_an_interpreter_in_a_private_home_runs(sandbox):
     assert (ended.exit_code, ended.stdout) == (0, f"{sys.version_info[:2]}\n".encode()), ended
 
 
+def test_a_bind_that_is_not_there_or_that_nobody_may_read_is_told(sandbox, tmp_path):
+    with pytest.raises(Usage, match="nothing to bind"), sandbox.open(a_spec(binds=(Bind(tmp_path / "x", "/opt/x"),))):
+        pass
+    if os.geteuid() == 0:
+        (tmp_path / "private").mkdir(mode=0o700)
+        spec = a_spec(binds=(Bind(tmp_path / "private", "/opt/x"),))
+        with pytest.raises(Usage, match="can't read"), sandbox.open(spec):
+            pass
+
+
+def test_without_a_python_of_the_system_our_own_is_bound(monkeypatch):
+    monkeypatch.setattr(bwrap, "_SYSTEM_PYTHON", "/nonexistent")
+    with BwrapSandbox() as sandbox:
+        ended, evidence = run(sandbox, "/bin/sh", "-c", "exit 7")
+        assert ended.exit_code == 7
+        assert evidence.state == "proved"
+
+
+def test_many_episodes_at_once_are_each_their_own(sandbox):
+    def one(number: int) -> bytes:
+        return run(sandbox, "/bin/sh", "-c", f"echo {number}; cat", stdin=str(number).encode())[0].stdout
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(40))) == [f"{number}\n{number}".encode() for number in range(40)]
+
+
 def test_a_socket_in_a_bound_folder_is_refused(sandbox, tmp_path):
     from scoresheet.errors import NotIsolated
 
+    tmp_path.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "docker.sock"))
         with pytest.raises(NotIsolated, match="unix_sockets"), sandbox.open(a_spec(binds=(Bind(tmp_path, "/opt/x"),))):

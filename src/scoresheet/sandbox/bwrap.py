@@ -13,7 +13,9 @@ import os
 import platform
 import secrets
 import select
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -26,11 +28,11 @@ from typing import Any, Self
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.evidence import Evidence
-from scoresheet.errors import ScoresheetError
+from scoresheet.errors import ScoresheetError, Usage
 from scoresheet.sandbox import accounts, control, recipe, refusal, seccomp
 from scoresheet.sandbox.canary import Canaries, sockets_beneath
 from scoresheet.sandbox.evidence import Expected, judge
-from scoresheet.sandbox.launcher import Launcher, traversable
+from scoresheet.sandbox.launcher import Launcher, readable, traversable
 from scoresheet.sandbox.memory import Group, Groups
 from scoresheet.sandbox.programs import Programs, compile_for
 from scoresheet.sandbox.spec import ANSWER, Ended, Launch, Limits, SandboxSpec
@@ -38,6 +40,9 @@ from scoresheet.sandbox.watch import Handles, watch
 
 _REPORT_WITHIN_S = 30.0
 _OLDEST_PYTHON = (3, 9)
+_SYSTEM_PYTHON = "/usr/bin/python3"
+_LONGEST_FOLDER = 60
+"""Bytes: the path of a unix socket in it must fit into 108."""
 
 
 class BwrapSandbox:
@@ -215,6 +220,8 @@ class BwrapSandbox:
             _give(spec.workspace, uid)
         if spec.workspace is not None:
             undo.callback(self._launcher.forget, spec.workspace)
+        for bind in spec.binds:
+            _check_source(bind.source, uid)
         bound_sockets = tuple(itertools.chain.from_iterable(self._sockets_beneath(bind.source) for bind in spec.binds))
 
         with contextlib.ExitStack() as mine:  # closed here as soon as bwrap has its copies
@@ -426,14 +433,15 @@ class _Life:
     def end(self) -> tuple[float, int]:
         """Kill what lives; returns processor time in seconds and the largest process in KiB. Any number of times."""
         if self._used is None:
-            # bwrap ends by itself when process 1 is dead; else its death takes process 1 along (--die-with-parent)
-            if self.pidfd is None or not _is_dead(self.pidfd):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._process.pid, 9)
+            with contextlib.suppress(ProcessLookupError):
+                if self.pidfd is not None:
+                    signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # then bwrap ends by itself
+                else:
+                    os.kill(self._process.pid, signal.SIGKILL)  # takes process 1 along: --die-with-parent
             _, status, used = os.wait4(self._process.pid, 0)
             self._process.returncode = os.waitstatus_to_exitcode(status)
             if self.pidfd is not None:
-                _wait_dead(self.pidfd)
+                select.select([self.pidfd], [], [])
             self._used = used.ru_utime + used.ru_stime, used.ru_maxrss
         return self._used
 
@@ -528,6 +536,18 @@ def _give(workspace: Path, uid: int) -> None:
             os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
 
 
+def _check_source(source: Path, uid: int | None) -> None:
+    """Raises `Usage` for a bind that is not there, or that the episode's account could not read."""
+    if not source.exists():
+        raise Usage("there is nothing to bind", where=str(source))
+    if uid is not None and not readable(source):
+        raise Usage(
+            "the account of an episode can't read this",
+            where=str(source),
+            mend=f"chmod -R go+rX {shlex.quote(str(source))}",
+        )
+
+
 def _adopt(undo: contextlib.ExitStack, descriptor: int) -> socket.socket:
     door = socket.socket(fileno=descriptor)
     undo.callback(door.close)
@@ -551,14 +571,6 @@ def _drain(descriptor: int) -> str:
         while (chunk := os.read(descriptor, 1 << 16)) and len(said) < 1 << 16:
             said += chunk
     return said.decode(errors="replace")
-
-
-def _is_dead(pidfd: int) -> bool:
-    return bool(select.select([pidfd], [], [], 0)[0])
-
-
-def _wait_dead(pidfd: int) -> None:
-    select.select([pidfd], [], [])
 
 
 def _read(path: str) -> str:
@@ -612,13 +624,12 @@ def _root() -> recipe.Root:
 def _interpreter() -> tuple[str, str | None]:
     """(the Python of process 1, the tree to bind for it beside /usr). Raises `NotIsolated`."""
     ask = f"import sys; sys.exit(sys.version_info < {_OLDEST_PYTHON})"
-    system = "/usr/bin/python3"
     if (
-        os.access(system, os.X_OK)
-        and Path(system).resolve().is_relative_to("/usr")
-        and subprocess.run([system, "-I", "-S", "-c", ask], check=False, capture_output=True).returncode == 0
+        os.access(_SYSTEM_PYTHON, os.X_OK)
+        and Path(_SYSTEM_PYTHON).resolve().is_relative_to("/usr")
+        and subprocess.run([_SYSTEM_PYTHON, "-I", "-S", "-c", ask], check=False, capture_output=True).returncode == 0
     ):
-        return system, None
+        return _SYSTEM_PYTHON, None
     own = Path(sys.executable).resolve()
     base = Path(sys.base_prefix).resolve()
     if not own.is_relative_to(base):
@@ -629,7 +640,8 @@ def _interpreter() -> tuple[str, str | None]:
 def _run_folder() -> Path:
     """A folder of this run that any account can walk to."""
     for parent in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/run")):
-        if parent.is_dir() and os.access(parent, os.W_OK) and traversable(parent / "x"):
+        short = len(os.fsencode(parent)) < _LONGEST_FOLDER
+        if short and parent.is_dir() and os.access(parent, os.W_OK) and traversable(parent.resolve() / "x"):
             folder = Path(tempfile.mkdtemp(prefix="scoresheet-", dir=parent))
             folder.chmod(0o711)
             return folder

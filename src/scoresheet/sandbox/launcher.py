@@ -79,7 +79,10 @@ class Launcher:
 
     def reach(self, path: Path, *, writable: bool = False) -> Path:
         """Where an episode's account can bind that host path from. Raises `NotIsolated`."""
-        if self._stage is None or traversable(path):
+        if self._stage is None:
+            return path
+        path = path.resolve()  # what a link says can lie where the account can't go
+        if traversable(path):
             return path
         if self._denied is not None:
             raise refuse("staging-denied", where=f"{path}: {self._denied.strerror}")
@@ -87,7 +90,8 @@ class Launcher:
 
     def forget(self, path: Path) -> None:
         """Undo what `reach` did for a workspace."""
-        self._do(lambda: self._unbind(path))
+        if self._stage is not None:
+            self._do(lambda: self._unbind(path.resolve()))
 
     def _do(self, job: Callable[[], _T]) -> _T:
         done: Future[_T] = Future()
@@ -144,9 +148,14 @@ class Launcher:
 
 
 def traversable(path: Path) -> bool:
-    """Whether an account that owns nothing can walk to the path: every directory above lets others in."""
-    real = path.resolve()
-    return all(parent.stat().st_mode & 0o001 for parent in real.parents)
+    """Whether an account that owns nothing can walk to a real path: every directory above lets others in."""
+    return all(parent.stat().st_mode & 0o001 for parent in path.parents)
+
+
+def readable(path: Path) -> bool:
+    """Whether an account that owns nothing can read the file, or list and enter the folder."""
+    needed = 0o005 if path.is_dir() else 0o004
+    return path.stat().st_mode & needed == needed
 
 
 def _call(name: str, *arguments: object) -> None:
