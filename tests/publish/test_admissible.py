@@ -94,6 +94,7 @@ def test_one_unmet_condition_is_enough(change, rule):
     ("change", "rule"),
     [
         ({"pack_verified": False}, "report-pack"),
+        ({"pack_tasks": 13}, "report-subset"),
         ({"manifest": {"seed": 1}}, "report-seed"),
         ({"manifest": {"retries": 1}}, "report-retries"),
         ({"manifest": {"repeats": 9}}, "report-repeats"),

@@ -88,6 +88,8 @@ class RunPlan(ToolDocument):
     manifest_sha256: Sha256
     manifest: QuotedManifest
     tasks: Many[PlannedTask]
+    pack_tasks: int | None = None
+    """Tasks of the whole pack: more than `tasks` when only some were chosen."""
     repeats: Annotated[int, Field(ge=1)]
     repeats_from: Literal["manifest", "option", "default"]
     """Who said how many repeats: `default` is printed as `not declared`."""

@@ -84,6 +84,10 @@ def _pack(plan: RunPlan) -> list[Reason]:
     found = []
     if not plan.pack_verified:
         found.append(Reason("report-pack", "run.json does not say that the pack's bytes matched its manifest"))
+    if plan.pack_tasks is not None and len(plan.tasks) < plan.pack_tasks:
+        found.append(
+            Reason("report-subset", f"only {len(plan.tasks)} of the pack's {plan.pack_tasks} tasks were chosen")
+        )
     declared = plan.manifest.repeats
     if declared is not None and plan.repeats != declared:
         found.append(Reason("report-repeats", f"the run has {plan.repeats} repeats, the manifest declares {declared}"))

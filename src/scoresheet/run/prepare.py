@@ -78,6 +78,7 @@ def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool 
                 upstreams=manifest.upstreams,
             ),
             "tasks": tasks,
+            "pack_tasks": len(manifest.tasks),
             "repeats": repeats,
             "repeats_from": "option" if asked.repeats else "manifest" if manifest.repeats else "default",
             "retries": manifest.retries,
