@@ -173,9 +173,13 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_resumed(tmp_path, isola
     pack = shop(tmp_path / "pack", {"a": "careful", "b": f"never {marker}", "c": "careful"}, timeout_s=40)
     line = ["run", pack.root, "--agent", OBEY, "--seat", "s", "--out", tmp_path / "run", "--isolation", isolation]
     line += ["--jobs", "2", "--repeats", "1"]
-    with subprocess.Popen([SCORESHEET, *map(str, line)], stderr=subprocess.PIPE, text=True) as process:
+    words = [SCORESHEET, *map(str, line)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_for(lambda: alive(f"sleep\0{marker}") and len(rows(tmp_path / "run")) == 2)
-        process.send_signal(sent)
+        if sent == signal.SIGINT:
+            os.killpg(process.pid, sent)  # as a terminal does: everything in the foreground gets it
+        else:
+            process.send_signal(sent)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130, said
     assert "--resume" in said

@@ -15,7 +15,7 @@ from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunLimits
 from scoresheet.documents.task import TaskLimits
 from scoresheet.errors import NotIsolated, Refused, ScoresheetError, Usage
-from scoresheet.run import journal, local
+from scoresheet.run import episode, journal, local
 from scoresheet.run.agents.spec import agent_of
 from scoresheet.run.episode import limits_of
 from scoresheet.run.prepare import Asked, plan_of
@@ -279,8 +279,8 @@ def test_a_failure_on_our_side_is_a_harness_error_and_the_run_incomplete(tmp_pat
             raise OSError(28, "No space left on device")
         return real(spec, *_)
 
-    real = local.run_episode
-    monkeypatch.setattr(local, "run_episode", broken)
+    real = episode.run_episode
+    monkeypatch.setattr("scoresheet.run.local.run_episode", broken)
     ended, rows = perform(pack, tmp_path / "run", repeats=1)
     assert ended.status == "incomplete"
     found = {row.task_id: row for row in rows}

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from scoresheet.documents.row import Row, episode_seed
@@ -15,8 +17,8 @@ def row(task_id="t1", repeat=0, attempt=0, success=0, exit_reason="completed") -
     )  # fmt: skip
 
 
-def plan(**changes) -> RunPlan:
-    values = {
+def plan(**changes: Any) -> RunPlan:
+    values: dict[str, Any] = {
         "pack": "p",
         "manifest_sha256": DIGEST,
         "manifest": QuotedManifest(protocol="tool-replay-v1", timeout_s=30, retries=0, seed=7),

@@ -12,7 +12,7 @@ from scoresheet import errors
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.documents.task import Task
-from scoresheet.errors import NotIsolated, ScoresheetError, Usage
+from scoresheet.errors import Incomplete, NotIsolated, Usage
 from scoresheet.pack.folder import Pack
 from scoresheet.replay.http import ReplayServer
 from scoresheet.replay.session import Tape
@@ -56,8 +56,9 @@ def run(
     """Run what is left of `plan` in the run directory `out`; the plan as it ended.
 
     `out` must not exist, unless `resume`. Raises `NotIsolated` when isolation was not proved, `ScoresheetError` when a
-    run to be resumed differs or is being run, `KeyboardInterrupt` after every running episode was ended: the run
-    directory can then be resumed. The status is `incomplete` when episodes ended by our own failure are left.
+    run to be resumed differs or is being run, `Incomplete` when our side keeps failing, `KeyboardInterrupt` after every
+    running episode was ended: in all cases the run directory can be resumed. The status is `incomplete` when episodes
+    that we failed to run are left.
     """
     if resume:
         recorded = journal.read_plan(out)
@@ -171,7 +172,11 @@ class _Work:
         except BaseException:
             self._stop()
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    with contextlib.suppress(
+                        KeyboardInterrupt
+                    ):  # ending is bounded: a second interrupt changes nothing
+                        thread.join()
             raise
         if self._failure is not None:
             raise self._failure
@@ -195,7 +200,11 @@ class _Work:
         """One episode, with the further attempts that `retries` gives it."""
         while not self._over.is_set():
             row = self._attempt(episode)
-            self._rows.append(row)
+            try:
+                self._rows.append(row)
+            except OSError as error:
+                what = f"a row can't be written: {error.strerror}"
+                raise Incomplete(what, str(self._out), "mend the cause, then continue with --resume") from error
             with self._lock:
                 attempts = self._done.add(row)
                 over = attempts.done(self._plan.retries)
@@ -205,7 +214,7 @@ class _Work:
                 failing_for_good = self._in_a_row >= _DURABLE
                 self._progress(self._step(row))
             if failing_for_good:
-                raise ScoresheetError(
+                raise Incomplete(
                     f"{_DURABLE} episodes in a row failed on our side: {row.detail}",
                     str(self._out),
                     "mend the cause, then continue with --resume",

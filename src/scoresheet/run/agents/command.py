@@ -115,6 +115,8 @@ class Seen:
         folder = path.parent
         if self._known(path):
             return
+        if path.is_symlink():
+            self.script(path.resolve())  # beside the real file lies what it imports
         if self.in_program(path) or (folder.parent / "pyvenv.cfg").is_file():
             self.roots.append(path)  # installed with its interpreter, which is seen anyway
             return
@@ -133,8 +135,8 @@ class Seen:
         """A path that the user named: bound as it is, or refused."""
         if self._known(path):
             return
-        if len(path.parts) <= 2 and path.is_dir():
-            raise Usage("an agent may not see a whole top folder of the host", str(path), "name what it needs below it")
+        if interpreter.too_broad(path):
+            raise Usage("an agent may not see such a folder whole", str(path), "name what it needs below it")
         if not path.exists():
             raise Usage("nothing is there to mount", str(path))
         self.refuse_inside(path)

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -21,7 +22,13 @@ _ASK = (
     "import sys, json, platform; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix,"
     " sys.implementation.name, platform.python_version()]))"
 )
-_SHEBANG_DEPTH = 4
+_SYSTEM = frozenset(
+    {
+        *(Path("/"), Path("/boot"), Path("/dev"), Path("/etc"), Path("/home"), Path("/media"), Path("/mnt")),
+        *(Path("/opt"), Path("/proc"), Path("/root"), Path("/run"), Path("/srv"), Path("/sys"), Path("/tmp")),
+        *(Path("/usr"), Path("/var"), Path("/var/lib"), Path("/var/tmp")),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +129,6 @@ def _prefix(real: Path) -> tuple[Path, ...]:
 
 def too_broad(folder: Path) -> bool:
     """True for folders that hold far more than one agent: they are never bound whole."""
-    home = Path.home()
-    return len(folder.parts) <= 2 or folder in (home, home / ".local", *home.parents)
+    homes = {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
+    around = {parent for home in homes for parent in home.parents}
+    return folder in homes | around | {home / ".local" for home in homes} | _SYSTEM
