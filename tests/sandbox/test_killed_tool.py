@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scoresheet.sandbox import programs
 from scoresheet.sandbox.bwrap import BwrapSandbox
 from scoresheet.sandbox.spec import MIB
 from tests.sandbox.episodes import ORDINARY_UID, a_launch, a_spec, none_survive, survivors
@@ -33,6 +34,7 @@ def test_nothing_survives_a_killed_tool(tmp_path, ordinary):
             if folder.stat().st_mode & 0o001 == 0:
                 folder.chmod(folder.stat().st_mode | 0o001)
         os.chown(workspace, ORDINARY_UID, ORDINARY_UID)
+    programs._sources()  # what is read only once must be read while this account still may
     reading, writing = os.pipe()
     tool = os.fork()
     if tool == 0:

@@ -127,7 +127,7 @@ class BwrapSandbox:
         if os.geteuid() != 0:
             return None
         if self._accounts is None:
-            raise refusal.refuse("staging-denied", where="/proc/self/uid_map")
+            raise refusal.refuse("account-missing", where="/proc/self/uid_map")
         return self._accounts.first + (self._first + next(self._opened)) % self._accounts.size
 
     @contextlib.contextmanager
@@ -642,7 +642,7 @@ def _run_folder() -> Path:
     for parent in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/run")):
         short = len(os.fsencode(parent)) < _LONGEST_FOLDER
         if short and parent.is_dir() and os.access(parent, os.W_OK) and traversable(parent.resolve() / "x"):
-            folder = Path(tempfile.mkdtemp(prefix="scoresheet-", dir=parent))
+            folder = Path(tempfile.mkdtemp(prefix="scoresheet-sandbox-", dir=parent))
             folder.chmod(0o711)
             return folder
     raise refusal.refuse("staging-denied", where=tempfile.gettempdir())

@@ -58,6 +58,10 @@ _MENDS: Final[dict[str, tuple[str, str]]] = {
         " which is forbidden here",
         "run scoresheet as an ordinary user, or from a directory that everybody may enter",
     ),
+    "account-missing": (
+        "as root, episodes need accounts of their own, and this user namespace maps none",
+        "run scoresheet as an ordinary user, or give the container a range of ids (/etc/subuid, /etc/subgid)",
+    ),
     "control-failed": (
         "the positive control failed: what must be reachable outside is not",
         "let this account use loopback sockets (is scoresheet itself in a sandbox?)",
