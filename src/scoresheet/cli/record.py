@@ -1,8 +1,10 @@
 """`scoresheet record`: run a command with a recording proxy in front of its live services."""
 
+import contextlib
 import json
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,17 +65,27 @@ def command(
     from scoresheet.record.proxy import Upstream
     from scoresheet.record.take import Settings
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the command must not outlive us
     services = tuple(map(Upstream.parse, upstreams))
     if len({service.name for service in services}) < len(services):
         raise Usage("two services have one name", "--upstream")
     tools = tuple(tool for text in descriptions for tool in _described(text, services))
     settings = Settings(pack, services, tools, replace, timeout_s, wall_clock_s, not_secret, batch is not None)
-    if batch is not None:
-        if task or prompt or expected or expect_stdout:
-            raise Usage("--batch names tasks, prompts and answers itself", "--batch", "leave the other options out")
-        return _record_all(batch_of(batch, command), settings, as_json)
-    return _record_one(_plan(task, prompt, command, expected, expect_stdout), settings, as_json)
+    if batch is not None and (task or prompt or expected or expect_stdout):
+        raise Usage("--batch names tasks, prompts and answers itself", "--batch", "leave the other options out")
+    with _ended_as_by_hand():
+        if batch is not None:
+            return _record_all(batch_of(batch, command), settings, as_json)
+        return _record_one(_plan(task, prompt, command, expected, expect_stdout), settings, as_json)
+
+
+@contextlib.contextmanager
+def _ended_as_by_hand() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does: the recorded command must not outlive us."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _plan(

@@ -68,6 +68,7 @@ SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("hugging-face-token", r"\bhf_[A-Za-z]{34}\b"),
         ("npm-token", r"\bnpm_[A-Za-z0-9]{36}\b"),
         ("pypi-token", r"\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}"),
+        ("telegram-token", r"(?<![0-9])([0-9]{8,10}:[A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])"),
         ("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
         ("url-password", r"\b[a-z][a-z0-9+.-]{1,15}://[^\s:/@\"'<>]{0,64}:([^\s:/@\"'<>]{3,128})@[A-Za-z0-9.\[-]"),
         ("bearer", r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/-]{16,}={0,2})"),

@@ -77,7 +77,7 @@ class _Description:
             schema["required"] = sorted(required)
         name = operation.get("operationId") or f"{method.lower()}_{path}"
         value = {
-            "name": re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_")[:128],
+            "name": re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_")[:128],
             "description": "\n\n".join(filter(None, (operation.get("summary"), operation.get("description")))),
             "inputSchema": self._closed(schema),
             "http": {"upstream": upstream, "method": method, "path": path},
@@ -90,6 +90,8 @@ class _Description:
         own = {}
         for parameter in (*item.get("parameters", ()), *operation.get("parameters", ())):
             parameter = self.followed(parameter)
+            if not isinstance(parameter.get("name"), str):
+                raise Malformed("a parameter has no name", self.where)
             own[parameter.get("name"), parameter.get("in")] = parameter  # the operation's own wins (OpenAPI §4.8.10)
         yield from own.values()
 

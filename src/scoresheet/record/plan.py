@@ -93,7 +93,7 @@ def _line(line: str, where: str) -> JsonValue:
     try:
         return canonical.loads(line)
     except canonical.JsonError as error:
-        raise error.with_place(where) from error
+        raise Malformed(f"not JSON: {error.what}", f"{where}:{error.where.rpartition(':')[2]}") from error
 
 
 def _plan(entry: JsonValue, command: tuple[str, ...], where: str) -> TaskPlan:
