@@ -485,7 +485,7 @@ class _Connection(asyncio.Protocol):
             self._door.upstream,
             method,
             target,
-            tuple([(_text(name), _text(value)) for name, value in self._headers]),
+            _decoded(tuple(self._headers)),
             b"".join(self._body),
         )
         self._forget_body()
@@ -681,6 +681,11 @@ def _origin_form(url: bytes) -> str:
                 return _text(rest[place:] if byte == 0x2F else b"/" + rest[place:])
         return "/"
     return _text(url)
+
+
+@functools.lru_cache(maxsize=256)  # a client's requests differ in their length, if at all
+def _decoded(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple([(_text(name), _text(value)) for name, value in headers])
 
 
 def _text(raw: bytes) -> str:

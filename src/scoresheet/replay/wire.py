@@ -5,13 +5,14 @@ are dropped (RFC 9110 §7.6.1), and the length is the body's own, except where n
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Literal
 
 import orjson
 
 from scoresheet import canonical
-from scoresheet.documents.tool import Response
+from scoresheet.documents.tool import HeaderPairs, Response
 
 HOP_BY_HOP = frozenset(
     {
@@ -89,17 +90,19 @@ def _status_line(status: int) -> bytes:
     return b"HTTP/1.1 %03d %b\r\n" % (status, _REASONS.get(status, b""))
 
 
-def _headers(response: Response) -> list[tuple[str, bytes]]:
+def _headers(response: Response) -> tuple[tuple[str, bytes], ...]:
     """Lower-case name and line of each header that is sent; a v1 recording has none and gets its content type."""
     if not response.headers:
-        return [("content-type", b"content-type: " + _media_type(response.body) + b"\r\n")]
+        return (("content-type", b"content-type: " + _media_type(response.body) + b"\r\n"),)
+    return _kept(response.headers)
+
+
+@lru_cache(maxsize=256)  # the recordings of one service mostly have the same few
+def _kept(headers: HeaderPairs) -> tuple[tuple[str, bytes], ...]:
     dropped = HOP_BY_HOP | {
-        token.strip().lower()
-        for name, value in response.headers
-        if name.lower() == "connection"
-        for token in value.split(",")
+        token.strip().lower() for name, value in headers if name.lower() == "connection" for token in value.split(",")
     }
-    return [(name.lower(), _line(name, value)) for name, value in response.headers if name.lower() not in dropped]
+    return tuple((name.lower(), _line(name, value)) for name, value in headers if name.lower() not in dropped)
 
 
 def _line(name: str, value: str) -> bytes:
@@ -107,7 +110,7 @@ def _line(name: str, value: str) -> bytes:
     return line.encode("utf-8", "surrogateescape") + b"\r\n"
 
 
-def _with_length(headers: list[tuple[str, bytes]], length: int | None) -> list[bytes]:
+def _with_length(headers: tuple[tuple[str, bytes], ...], length: int | None) -> list[bytes]:
     """The lines with the true length where the recorded one stood; `None` leaves the recorded one as it is."""
     if length is None:
         return [line for _, line in headers]
