@@ -5,6 +5,7 @@ behaviour=${order%% *}
 argument=${order#* }
 right='{"price": 12}'
 ask() { curl -s -S "$@"; }
+linger() { [ "$argument" = "$order" ] || sleep "$argument"; }
 case $behaviour in
 careful) ask "$SCORESHEET_TOOLS_URL/items/1" ;;
 by_name) ask "$SCORESHEET_CALL_URL/get_item" -d '{"n": 1}' ;;
@@ -21,9 +22,9 @@ talks) echo '{"price": 0}'; echo "$right"; echo; echo ;;
 silent) ;;
 wrong) echo '{"price": 12.5}' ;;
 twice) ask "$SCORESHEET_TOOLS_URL/items/1"; echo; ask "$SCORESHEET_TOOLS_URL/items/1" ;;
-guesser) ask "$SCORESHEET_TOOLS_URL/items/7"; echo; echo "$right" ;;
+guesser) ask "$SCORESHEET_TOOLS_URL/items/7"; echo; linger; echo "$right" ;;
 sloppy) ask "$SCORESHEET_TOOLS_URL/items/0"; echo; echo "$right" ;;
-greedy) for _ in 1 2 3 4 5 6; do ask "$SCORESHEET_TOOLS_URL/items/1"; done; echo; echo "$right" ;;
+greedy) for _ in 1 2 3 4 5 6; do ask "$SCORESHEET_TOOLS_URL/items/1"; done; linger; echo; echo "$right" ;;
 network) ask -m 2 "$argument" >/dev/null && echo '{"price": 12, "reached": true}' || echo "$right" ;;
 floods) yes >&2 ;;
 never) sleep "$argument" ;;

@@ -25,10 +25,10 @@ from scoresheet.sandbox.unisolated import UnisolatedSandbox
 from tests.run.packs import OBEY, alive, by_task, shop
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
-LOWERED = {"wall_clock_s": 1.5, "max_tool_calls": 4, "output_bytes": 100_000, "work_bytes": 8 << 20}
+LOWERED = {"wall_clock_s": 2.5, "max_tool_calls": 4, "output_bytes": 100_000, "work_bytes": 8 << 20}
 BEHAVIOURS = (
     *("careful", "by_name", "named_upstream", "file", "broken_file", "submits", "submits_nonsense", "talks", "silent"),
-    *("wrong", "twice", "guesser", "sloppy", "greedy", "floods", f"never {MARKER}.5", f"stubborn {MARKER}.5"),
+    *("wrong", "twice", "guesser 9", "sloppy", "greedy 9", "floods", f"never {MARKER}.5", f"stubborn {MARKER}.5"),
     *(f"daemons {MARKER}.5", "fills", "dies", "quits", "environment"),
 )
 
@@ -117,6 +117,12 @@ def test_isolation_is_proved_in_every_episode_or_in_none(whole):
     assert {row.isolation for row in rows.values()} == {"proved" if isolation == "bwrap" else "not_isolated"}
     assert rows["network"].answer == ({"price": 12} if isolation == "bwrap" else {"price": 12, "reached": True})
     assert len(reached) == (0 if isolation == "bwrap" else 1)
+
+
+def test_what_ends_an_episode_ends_it_at_once(whole):
+    rows = whole[2]
+    for behaviour in ("guesser", "greedy", "floods", "fills"):
+        assert rows[behaviour].elapsed_s < LOWERED["wall_clock_s"], behaviour
 
 
 def test_a_row_says_what_was_asked_and_what_stood_nearest(whole):

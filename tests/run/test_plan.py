@@ -81,6 +81,13 @@ def test_retries_are_spent_only_on_episodes_that_did_not_succeed(retries, succes
     assert attempts.done(retries) is done
 
 
+def test_an_interrupted_retry_goes_on_with_its_next_attempt():
+    progress = Progress(2)
+    progress.add(row("a", 0, 0, 0))
+    progress.add(row("a", 1, 0, 1))
+    assert [(e.repeat, e.attempt) for e in progress.remaining(episodes(("a",), 2, 7))] == [(0, 1)]
+
+
 def test_a_harness_error_does_not_spend_the_retry_budget():
     progress = Progress(1)
     progress.add(row("a", 0, 0, 0))
