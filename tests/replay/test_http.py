@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import http.client
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -572,6 +573,35 @@ def test_the_end_of_an_episode_closes_its_connections_and_leaves_the_socket_to_i
         assert client.recv(1) == b""
     with world.serve(tape(recorded(text="again"))):
         assert world.exchange(get("/a")).endswith(b"again")
+
+
+def test_a_call_that_was_fired_just_before_the_end_is_on_record(server: ReplayServer, tmp_path: Path) -> None:
+    for n in range(30):
+        (tmp_path / str(n)).mkdir()
+        world = World(server, tmp_path / str(n))
+        with world.serve(tape(recorded())):
+            clients = [world.connect() for _ in range(3)]
+            for client in clients:
+                client.sendall(get("/a") + get("/live"))
+                client.close()
+        for listening in world.listening.values():
+            listening.close()
+        assert [line.outcome for line in world.lines()] == ["hit", "miss"] * 3
+        assert len(world.refused) == 3
+
+
+def test_episodes_leave_no_descriptor_behind(server: ReplayServer, tmp_path: Path) -> None:
+    def one() -> int:
+        world = World(server, tmp_path)
+        with world.serve(tape(recorded())):
+            assert world.exchange(get("/a", CLOSE)).startswith(b"HTTP/1.1 200")
+        for listening in world.listening.values():
+            listening.close()
+        time.sleep(0.01)
+        return len(os.listdir("/proc/self/fd"))
+
+    one()
+    assert max(one() for _ in range(20)) <= one() + 3
 
 
 def test_a_client_that_goes_away_in_the_middle_harms_nobody(world: World) -> None:

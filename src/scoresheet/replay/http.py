@@ -47,6 +47,9 @@ _MEMO_BYTES = 256 << 20
 _MEMO_REQUEST = 16 * 1024
 """Longer requests are not remembered."""
 _WRITE_AT_ONCE = 256 * 1024
+_QUIET_TURNS = 5
+_DRAIN_S = 10.0
+"""For `serve`, whose clients may go on asking: a run closes when nobody lives who could."""
 _LINGER_S = 2.0
 """How long a closing connection waits for its client to close too."""
 
@@ -114,6 +117,17 @@ class ReplayServer:
             episode.servers.append(server)
 
     async def _close(self, episode: "_Episode") -> None:
+        """Answer and journal what was sent before the end, then close.
+
+        An agent that fires a call and dies has made it: what it sent lies in our sockets already, and each turn of the
+        loop takes what is there. A few turns in which nothing happens are the end of it.
+        """
+        quiet, seen, end = 0, (-1, -1, -1), self._loop.time() + _DRAIN_S
+        while quiet < _QUIET_TURNS and self._loop.time() < end:
+            await asyncio.sleep(0)
+            now = (episode.journal.seq, len(episode.connections), episode.body_bytes)
+            quiet, seen = (quiet + 1 if now == seen else 0), now
+        episode.over = True
         for server in episode.servers:
             server.close()
         for connection in tuple(episode.connections):
@@ -159,6 +173,7 @@ class _Episode:
     servers: list[asyncio.Server] = field(default_factory=list)
     connections: set["_Connection"] = field(default_factory=set)
     body_bytes: int = 0
+    over: bool = False
     answer: bytes | None = None
 
     def log(self, tail: bytes, refused: bool) -> None:
@@ -346,7 +361,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        if len(self._episode.connections) >= _CONNECTIONS:
+        if self._episode.over or len(self._episode.connections) >= _CONNECTIONS:
             self._over = True
             self._transport.abort()
         else:
