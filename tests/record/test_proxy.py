@@ -9,7 +9,8 @@ import time
 import pytest
 
 from scoresheet.errors import Usage
-from scoresheet.record.proxy import RecordingProxy, Upstream
+from scoresheet.record.proxy import RecordingProxy
+from scoresheet.record.upstream import Upstream
 from tests.record.scripted import exchange, read_message, scripted
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

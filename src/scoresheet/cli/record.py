@@ -16,8 +16,8 @@ from scoresheet.errors import ScoresheetError, Usage
 if TYPE_CHECKING:
     from scoresheet.documents.tool import Tool
     from scoresheet.record.plan import TaskPlan
-    from scoresheet.record.proxy import Upstream
     from scoresheet.record.take import Settings, Take
+    from scoresheet.record.upstream import Upstream
 
 
 @click.command()
@@ -62,8 +62,8 @@ def command(
              scoresheet record packs/shop --batch tasks.yaml --upstream SHOP=http://127.0.0.1:8001
     """
     from scoresheet.record.plan import batch as batch_of
-    from scoresheet.record.proxy import Upstream
     from scoresheet.record.take import Settings
+    from scoresheet.record.upstream import Upstream
 
     services = tuple(map(Upstream.parse, upstreams))
     if len({service.name for service in services}) < len(services):

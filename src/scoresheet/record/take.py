@@ -22,8 +22,9 @@ from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.record import commit, recorded
 from scoresheet.record.plan import TaskPlan
-from scoresheet.record.proxy import DEFAULT_TIMEOUT_S, RecordingProxy, Upstream
+from scoresheet.record.proxy import DEFAULT_TIMEOUT_S, RecordingProxy
 from scoresheet.record.redact import Redaction, Replacement, redact
+from scoresheet.record.upstream import Upstream
 
 DEFAULT_WALL_CLOCK_S = 600.0
 _TAIL = 2000

@@ -1,0 +1,275 @@
+"""HTTP/1.1 between a client and a service, byte by byte: requests read whole, answers passed on while they come."""
+
+import socket
+from collections.abc import Sequence
+from typing import Literal
+
+import httptools
+
+from scoresheet.documents.tool import HeaderPairs, Request, Response
+from scoresheet.pack import target
+from scoresheet.record.upstream import Upstream
+
+CHUNK = 1 << 16
+HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer"})
+_BODYLESS = frozenset({204, 304})
+_SEARCHABLE = frozenset({"gzip", "x-gzip", "deflate", "identity"})
+"""Codings that can always be undone when a recording is searched for credentials."""
+
+
+class NotHttp(Exception):
+    """What a client sent is no HTTP/1 request, or asks for another protocol."""
+
+
+class Message:
+    """A request that is being read."""
+
+    def __init__(self) -> None:
+        self.method = ""
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = bytearray()
+        self.version = "1.1"
+        self.keep_alive = True
+
+    def has(self, name: bytes, value: bytes = b"") -> bool:
+        return any(key.lower() == name and value in text.lower() for key, text in self.headers)
+
+    def request(self, upstream: str) -> Request:
+        """The request as the client sent it."""
+        return Request(
+            upstream,
+            self.method,
+            _text(self.url),
+            _pairs(self.headers),
+            bytes(self.body),
+        )
+
+    def wire(self, upstream: Upstream) -> bytes:
+        """The bytes that go to the service."""
+        lines = [f"{self.method} {upstream.base}".encode() + self.url + b" HTTP/1.1"]
+        dropped = HOP_BY_HOP | {
+            option.strip().lower()
+            for key, value in _pairs(self.headers)
+            if key.lower() == "connection"
+            for option in value.split(",")
+        }
+        for key, value in self.headers:
+            match key.lower().decode("latin-1"):
+                case "host":
+                    lines.append(key + b": " + upstream.authority.encode())
+                case "accept-encoding":
+                    lines.append(key + b": " + _searchable(value))
+                case name if name not in dropped:
+                    lines.append(key + b": " + value)
+        if not self.has(b"host"):
+            lines.insert(1, b"Host: " + upstream.authority.encode())
+        lines.append(b"Connection: close")
+        body = bytes(self.body)
+        if self.has(b"transfer-encoding", b"chunked"):
+            body = (f"{len(body):x}\r\n".encode() + body + b"\r\n" if body else b"") + b"0\r\n\r\n"
+        return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+class RequestReader:
+    """The requests on one client connection, one after the other."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self._client = client
+        self._parser = httptools.HttpRequestParser(self)
+        self._message = Message()
+        self._complete: list[Message] = []
+        self._continue = False
+
+    def next(self) -> Message | None:
+        """The next request, whole; `None` when the client has closed. Raises `NotHttp`."""
+        while not self._complete:
+            data = self._client.recv(CHUNK)
+            if not data:
+                return None
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as error:
+                raise NotHttp("a request to switch protocols (CONNECT or Upgrade)") from error
+            except httptools.HttpParserError as error:
+                raise NotHttp(str(error)) from error
+            if self._continue and not self._complete:
+                self._client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._continue = False
+        return self._complete.pop(0)
+
+    def on_message_begin(self) -> None:
+        self._message = Message()
+
+    def on_url(self, url: bytes) -> None:
+        self._message.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._message.method:  # a trailer otherwise
+            self._message.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        message = self._message
+        message.method = self._parser.get_method().decode()
+        message.version = self._parser.get_http_version()
+        message.keep_alive = self._parser.should_keep_alive()
+        self._continue = message.has(b"expect", b"100-continue")
+        if not message.url.startswith(b"/") and message.url != b"*":
+            raise NotHttp("a request that names another host; it is to be sent to the given address")
+
+    def on_body(self, data: bytes) -> None:
+        self._message.body += data
+
+    def on_message_complete(self) -> None:
+        self._complete.append(self._message)
+
+
+class Answer:
+    """An answer that is read from the service, passed to the client piece by piece, and kept."""
+
+    def __init__(self, client: socket.socket, message: Message) -> None:
+        self._client = client
+        self._message = message
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._reason = b""
+        self._status = 0
+        self._body = bytearray()
+        self._boundaries: list[int] = []
+        self._chunked = False
+        self._length = False
+        self.started = False
+        """True when status and headers have come whole."""
+        self.complete = False
+        self.client_gone = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the service. Raises `httptools.HttpParserError`."""
+        before = len(self._body)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            if not self.complete:  # what comes after the end is nobody's
+                raise
+        if self._streamed and not self._chunked and len(self._body) > before:
+            self._boundaries.append(len(self._body))
+
+    def end(self) -> None:
+        """The service has closed: that is the end of a body that had no other."""
+        if self.started and not self._chunked and not self._length:
+            self.complete = True
+        if self.complete or self.started:
+            self._finish()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the client's connection is at the start of another request."""
+        return self._framed and self._message.keep_alive and not self.client_gone
+
+    def response(
+        self, latency_ms: float, fault: Literal["connection_reset", "timeout", "truncated"] | None
+    ) -> Response:
+        """The answer as it is kept."""
+        if not self.started:
+            return Response(0, (), b"", latency_ms, fault)
+        kept = tuple(
+            (key, value)
+            for key, value in _pairs(self._headers)
+            if key.lower() not in HOP_BY_HOP and key.lower() != "transfer-encoding"
+        )
+        return Response(self._status, kept, bytes(self._body), latency_ms, fault, tuple(self._boundaries))
+
+    def on_status(self, reason: bytes) -> None:
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.started:
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._status = self._parser.get_status_code()
+        if self._status < 200:
+            return
+        self.started = True
+        headers = {key.lower(): value.lower() for key, value in self._headers}
+        self._chunked = b"chunked" in headers.get(b"transfer-encoding", b"")
+        self._length = b"content-length" in headers
+        self._send(self._head())
+        if self._bodyless:
+            self.complete = True
+
+    def on_body(self, data: bytes) -> None:
+        if self._bodyless or not self.started:
+            return
+        self._body += data
+        chunked = self._chunked and self._message.version != "1.0"
+        self._send(f"{len(data):x}\r\n".encode() + data + b"\r\n" if chunked else data)
+
+    def on_chunk_complete(self) -> None:
+        if len(self._body) > (self._boundaries[-1] if self._boundaries else 0):
+            self._boundaries.append(len(self._body))
+
+    def on_message_complete(self) -> None:
+        if not self.started:  # 100 Continue, 103 Early Hints: the answer is still to come
+            self._headers, self._reason = [], b""
+            return
+        if not self.complete:
+            self.complete = True
+            self._finish()
+
+    @property
+    def _bodyless(self) -> bool:
+        return self._message.method == "HEAD" or self._status in _BODYLESS
+
+    @property
+    def _framed(self) -> bool:
+        """Whether the client sees the end of the body without the connection's end."""
+        return self._bodyless or self._length or (self._chunked and self._message.version != "1.0")
+
+    @property
+    def _streamed(self) -> bool:
+        return any(
+            key.lower() == b"content-type" and value.lower().startswith(b"text/event-stream")
+            for key, value in self._headers
+        )
+
+    def _head(self) -> bytes:
+        lines = [f"HTTP/1.1 {self._status} ".encode() + self._reason]
+        for key, value in self._headers:
+            name = key.lower().decode("latin-1")
+            if name in HOP_BY_HOP or (name == "transfer-encoding" and self._message.version == "1.0"):
+                continue
+            lines.append(key + b": " + value)
+        if not (self._framed and self._message.keep_alive):
+            lines.append(b"Connection: close")
+        return b"\r\n".join(lines) + b"\r\n\r\n"
+
+    def _finish(self) -> None:
+        if self.complete and self._chunked and not self._bodyless and self._message.version != "1.0":
+            self._send(b"0\r\n\r\n")
+
+    def _send(self, data: bytes) -> None:
+        if self.client_gone:
+            return
+        try:
+            self._client.sendall(data)
+        except OSError:
+            self.client_gone = True
+
+
+def _pairs(headers: Sequence[tuple[bytes, bytes]]) -> HeaderPairs:
+    return tuple((_text(key), _text(value)) for key, value in headers)
+
+
+def _text(raw: bytes) -> str:
+    return target.text(raw.decode("utf-8", "surrogateescape"))  # bytes that are not UTF-8 become %XX
+
+
+def _searchable(value: bytes) -> bytes:
+    """`Accept-Encoding` without the codings that can't be undone when the recording is searched for credentials."""
+    codings = [
+        coding.strip()
+        for coding in value.decode("latin-1").split(",")
+        if coding.split(";")[0].strip().lower() in _SEARCHABLE
+    ]
+    return ", ".join(codings or ["identity"]).encode("latin-1")
