@@ -172,7 +172,7 @@ class RecordingProxy:
             fault = "truncated" if answer.started else "timeout"
         except ssl.SSLCertVerificationError as error:
             what = f"the certificate of {upstream.authority} was refused: {error.verify_message}"
-            self._report("record-tls", upstream.name, what)
+            self._report("record-tls", upstream.name, what, "let SSL_CERT_FILE name the certificate of its authority")
             fault = "connection_reset"
         except (OSError, httptools.HttpParserError) as error:
             fault = "truncated" if answer.started else "connection_reset"
@@ -209,6 +209,8 @@ class RecordingProxy:
             )
             self._report("record-absolute-url", upstream.name, what, severity="warning")
 
-    def _report(self, rule: str, where: str, what: str, severity: Literal["error", "warning"] = "error") -> None:
+    def _report(
+        self, rule: str, where: str, what: str, mend: str = "", severity: Literal["error", "warning"] = "error"
+    ) -> None:
         with self._lock:
-            self._problems.setdefault((rule, where), Finding(rule, where, what, severity=severity))
+            self._problems.setdefault((rule, where), Finding(rule, where, what, mend, severity))

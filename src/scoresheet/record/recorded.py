@@ -5,6 +5,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from scoresheet import canonical, digest
 from scoresheet.canonical import JsonValue
@@ -60,11 +61,7 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
     again by its own request.
     """
     path = f"tasks/{draft.task_id}.json"
-    others = {
-        place: canonical.as_object(canonical.loads(data))
-        for place, data in files.items()
-        if place.startswith("tasks/") and place != path
-    }
+    others = [place for place in files if place.startswith("tasks/") and place != path]
     _unused_id(draft.task_id, path, files, others, replace)
     known = _tools(files)
     names = {tool.name: tool for tool in (*known, *draft.offered)}  # a description given now wins over a file
@@ -75,8 +72,8 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
         inference.Observation.of(clean.request, clean.response, sent.request)
         for clean, sent in zip(draft.redaction.exchanges, draft.sent, strict=True)
     ]
-    for place, value in others.items():
-        seen += _observations(value, place)
+    for place in others:
+        seen += _earlier(files[place], place).observations
     tools = inference.infer(seen, names.values(), ignored)
     toolbox = Toolbox(tools)
     texts = {tool.name: canonical.pretty(tool.as_json()) for tool in tools}
@@ -88,8 +85,9 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
     changed |= {f"tools/{name}.json": text for name, text in texts.items()}
     gone = {tool.name for tool in known} - texts.keys()
     changed |= {f"tools/{name}.json": None for name in gone}
-    for place, value in others.items():
-        changed[place] = _brought_up(value, place, toolbox, texts, gone, files[place])
+    if any(files.get(place) != text for place, text in changed.items() if place.startswith("tools/")):
+        for place in others:
+            changed[place] = _brought_up(files[place], place, toolbox, texts, gone)
     changed[MANIFEST] = _manifest(files.get(MANIFEST), draft.upstreams)
     _round_trip(draft, Task.from_value(task, path), toolbox)
     findings = tuple(
@@ -103,14 +101,12 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
 _WIDEN = "widen inputSchema in the tool's file, when the call is right"
 
 
-def _unused_id(
-    task_id: str, path: str, files: Mapping[str, bytes], others: Mapping[str, JsonValue], replace: bool
-) -> None:
+def _unused_id(task_id: str, path: str, files: Mapping[str, bytes], others: Sequence[str], replace: bool) -> None:
     if path in files and not replace:
         what = f"the task {task_id} is recorded already"
         finding = Finding("record-task-exists", path, what, "add --replace to record it anew, or choose another --task")
         raise Refused(what, [finding], path)
-    same = [place for place, value in others.items() if value.get("task_id") == task_id]
+    same = [place for place in others if _earlier(files[place], place).task_id == task_id]
     same += [place for place in files if place == f"{task_id}.json"]
     if same:
         what = f"another file holds a task called {task_id}"
@@ -121,13 +117,23 @@ def _tools(files: Mapping[str, bytes]) -> list[Tool]:
     return [Tool.from_bytes(data, place) for place, data in files.items() if place.startswith("tools/")]
 
 
-def _observations(task: Mapping[str, JsonValue], place: str) -> list[inference.Observation]:
-    calls = Task.from_value(dict(task), place).calls
-    return [
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What a task that was recorded before tells of the tools."""
+
+    task_id: str
+    observations: tuple[inference.Observation, ...]
+
+
+@lru_cache(maxsize=8192)  # a batch meets the same tasks again and again
+def _earlier(data: bytes, place: str) -> _Earlier:
+    task = Task.from_bytes(data, place)
+    observations = tuple(
         inference.Observation.of(call.request.as_request(), call.response())
-        for call in calls
+        for call in task.calls
         if call.request is not None
-    ]
+    )
+    return _Earlier(task.task_id, observations)
 
 
 def _task(draft: Draft, names: Sequence[str], texts: Mapping[str, bytes], toolbox: Toolbox) -> dict[str, JsonValue]:
@@ -194,15 +200,9 @@ def _bodies(request: Request) -> list[dict[str, JsonValue]]:
     return found
 
 
-def _brought_up(
-    task: dict[str, JsonValue],
-    place: str,
-    toolbox: Toolbox,
-    texts: Mapping[str, bytes],
-    gone: Set[str],
-    data: bytes,
-) -> bytes:
+def _brought_up(data: bytes, place: str, toolbox: Toolbox, texts: Mapping[str, bytes], gone: Set[str]) -> bytes:
     """An earlier task's file after its tools changed: fingerprints and references anew, all else as it was."""
+    task = canonical.as_object(canonical.loads(data))
     kept = {reference["name"]: reference for reference in task.get("tools", []) if reference["name"] not in gone}
     names = set(kept)
     calls = []

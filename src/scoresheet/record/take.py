@@ -109,7 +109,10 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
     with commit.locked(settings.pack):
         changes = recorded.add(draft, commit.read(settings.pack), settings.replace)
         commit.write(settings.pack, changes.files)
-    warnings = tuple(problem for problem in problems if problem.severity == "warning")
+    warnings = [problem for problem in problems if problem.severity == "warning"]
+    if plan.expected is not None and isinstance(answer, dict) and not _matches(plan.expected, answer):
+        what = "the command's own answer is not the expected one"
+        warnings.append(Finding("record-answer", plan.task_id, what, "look which of the two is wrong", "warning"))
     return Take(
         plan.task_id,
         len(exchanges),
@@ -216,6 +219,10 @@ def _view(plan: TaskPlan, tools: Sequence[Tool]) -> dict[str, JsonValue]:
         "limits": plan.members.get("limits", {}),
         "answer_schema": plan.members.get("answer_schema"),
     }
+
+
+def _matches(expected: Mapping[str, JsonValue], answer: Mapping[str, JsonValue]) -> bool:
+    return all(name in answer and canonical.jcs(answer[name]) == canonical.jcs(expected[name]) for name in expected)
 
 
 def _shown(tool: Tool) -> dict[str, JsonValue]:
