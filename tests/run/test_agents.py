@@ -157,12 +157,49 @@ def test_a_mount_that_holds_the_pack_is_refused(tmp_path):
         agent_of("/usr/bin/python3 agent.py", project(tmp_path / "mine"), [tmp_path], hidden=(tmp_path / "pack",))
 
 
+def test_a_link_to_the_pack_is_refused_like_the_pack(tmp_path):
+    pack = project(tmp_path / "pack")
+    (tmp_path / "link").symlink_to(pack)
+    for place in (tmp_path / "link", tmp_path / "link" / "agent.py"):
+        with pytest.raises(Usage, match="where answers lie"):
+            agent_of("/usr/bin/python3 agent.py", project(tmp_path / "mine"), [place], hidden=(pack,))
+
+
+def test_a_linked_script_brings_the_folder_of_the_real_one(tmp_path):
+    real = project(tmp_path / "real")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "agent.py").symlink_to(real / "agent.py")
+    found = agent_of("/usr/bin/python3 agent.py", tmp_path / "bin")
+    assert sources(found) == {real, tmp_path / "bin"}
+    assert run_isolated(tmp_path, found).success == 1
+
+
 def test_earlier_runs_beside_an_agent_are_not_shown(tmp_path):
     folder = project(tmp_path / "mine")
     (folder / "runs" / "old").mkdir(parents=True)
     (folder / "lib").mkdir()
     found = agent_of("/usr/bin/python3 agent.py", folder, hidden=(folder / "runs",))
     assert sources(found) == {folder / "agent.py", folder / "lib"}
+
+
+def test_packs_and_runs_anywhere_beside_an_agent_are_not_shown_and_not_part_of_it(tmp_path):
+    folder = project(tmp_path / "mine")
+    (folder / "data").mkdir()
+    (folder / "data" / "table.csv").write_text("1\n")
+    before = agent_of("/usr/bin/python3 agent.py", folder)
+    assert sources(before) == {folder}
+    shop(folder / "data" / "packs" / "other", {"t": "careful"})
+    (folder / "out").mkdir()
+    (folder / "out" / "run.json").write_text('{"format": "scoresheet-run/1"}')
+    after = agent_of("/usr/bin/python3 agent.py", folder)
+    assert sources(after) == {folder / "agent.py", folder / "data" / "table.csv"}
+    with pytest.raises(Usage, match="where answers lie"):
+        agent_of("/usr/bin/python3 agent.py data/packs/other", folder)
+    assert after.identity == before.identity
+    for place in (folder / "data/packs/other", folder / "out"):
+        project(place)
+        with pytest.raises(Usage, match="among answers"):
+            agent_of("/usr/bin/python3 agent.py", place)
 
 
 def test_a_home_is_never_bound_whole(tmp_path, monkeypatch):

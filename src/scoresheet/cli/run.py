@@ -52,7 +52,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         raise click.UsageError("--resume needs the run directory: --out DIR")
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))
-    hidden = (opened.root.resolve(), out.absolute(), Path("runs").absolute())
+    hidden = (opened.root.absolute(), opened.root.resolve(), out.absolute(), out.resolve(), Path("runs").absolute())
     agent = agent_of(given["agent"], Path.cwd(), [Path(mount) for mount in given["mount"]], hidden)
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
     plan = plan_of(opened, agent.identity, asked, pack_verified=True)

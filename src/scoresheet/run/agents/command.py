@@ -42,7 +42,7 @@ def command(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collec
         AgentIdentity(
             kind="command",
             spec=identity.shown(words, seen.roots),
-            sha256=identity.of(words, seen.roots, [program.named for program in programs]),
+            sha256=identity.of(words, seen.roots, [program.named for program in programs], seen.hidden),
             interpreter=", ".join(program.label for program in programs) or None,
         ),
         tuple(_inside(word, folder) for word in words),
@@ -57,7 +57,8 @@ class Seen:
 
     def __init__(self, folder: Path, hidden: Collection[Path]) -> None:
         self._folder = folder
-        self._hidden = tuple(hidden)
+        self.hidden = set(hidden)
+        """Where answers lie: never shown."""
         self.programs: list[interpreter.Program] = []
         self.roots: list[Path] = []
         """The agent's own files: what its identity is made of."""
@@ -125,36 +126,36 @@ class Seen:
             self._own(path)
             return
         self.refuse_inside(path)
-        if any(folder == place or folder in place.parents for place in self._hidden):
-            for part in self._without_hidden(folder):
-                self._own(part)
-        else:
-            self._own(folder)
+        self.hidden |= set(identity.answers_below(folder))
+        if folder in self.hidden:
+            raise Usage("the agent lies among answers", str(path), "keep it in a folder of its own")
+        self.roots.append(folder)
+        self.bound += _without(folder, self.hidden)
 
     def given(self, path: Path) -> None:
         """A path that the user named: bound as it is, or refused."""
+        self.refuse_inside(path)
+        self.refuse_hidden(path)
         if self._known(path):
             return
         if interpreter.too_broad(path):
             raise Usage("an agent may not see such a folder whole", str(path), "name what it needs below it")
         if not path.exists():
             raise Usage("nothing is there to mount", str(path))
-        self.refuse_inside(path)
-        self.refuse_hidden(path)
         self._own(path)
 
     def refuse_inside(self, path: Path) -> None:
         """Raises `Usage` for a path in a hidden folder."""
-        for place in self._hidden:
-            if path == place or place in path.parents:
+        for place in self.hidden:
+            if any(place in (one, *one.parents) for one in (path, path.resolve())):
                 raise Usage(
                     f"the agent would see {place}, where answers lie", str(path), "keep it in a folder of its own"
                 )
 
     def refuse_hidden(self, path: Path) -> None:
         """Raises `Usage` for a folder that holds a hidden one."""
-        for place in self._hidden:
-            if path == place or path in place.parents:
+        for place in self.hidden:
+            if any(one in (place, *place.parents) for one in (path, path.resolve())):
                 raise Usage(f"the agent would see {place}, where answers lie", str(path), "name a folder without it")
 
     def in_program(self, path: Path) -> bool:
@@ -182,16 +183,16 @@ class Seen:
         except OSError:
             return None
 
-    def _without_hidden(self, folder: Path) -> list[Path]:
-        parts: list[Path] = []
-        for part in sorted(folder.iterdir()):
-            if any(part == place for place in self._hidden):
-                continue
-            if any(part in place.parents for place in self._hidden):
-                parts += self._without_hidden(part)
-            else:
-                parts.append(part)
-        return parts
+
+def _without(folder: Path, hidden: Collection[Path]) -> list[Path]:
+    """The fewest paths that show `folder` but nothing of `hidden`."""
+    if not any(folder in place.parents for place in hidden):
+        return [folder]
+    parts: list[Path] = []
+    for part in sorted(folder.iterdir()):
+        if part not in hidden:
+            parts += _without(part, hidden)
+    return parts
 
 
 def _inside(word: str, folder: Path) -> str:

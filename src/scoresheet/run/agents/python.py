@@ -46,7 +46,7 @@ def python(spec: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collect
         AgentIdentity(
             kind="python",
             spec="py:" + ":".join(identity.shown([word], seen.roots) for word in words),
-            sha256=identity.of(words, seen.roots, [program.named]),
+            sha256=identity.of(words, seen.roots, [program.named], seen.hidden),
             interpreter=program.label,
         ),
         (inside(program.path), "-I", "-B", HOST, place, module, function),
