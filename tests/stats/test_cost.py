@@ -46,6 +46,13 @@ def test_too_few_passing_tasks_leave_the_upper_end_open():
     assert str(found).endswith("upper unbounded")
 
 
+def test_a_resample_without_a_success_is_dear_not_free():
+    found = cost_per_success((6, 6, 6, 6, 6, 6), (0, 0, 0, 0, 0, 3), START)
+    assert found.low is not None
+    assert found.low >= 2
+    assert found.high is None
+
+
 def test_enough_passing_tasks_close_it():
     found = cost_per_success(*G8, START)
     assert found.ratio == F(14000, 29)
