@@ -160,10 +160,11 @@ class BwrapSandbox:
         asked = _memory_file(marshal.dumps(self._canaries.targets(nonce, self._decoy), 2))
         reading, writing = os.pipe2(os.O_CLOEXEC)
         errors = os.memfd_create("stderr")
-        interpreter = self._interpreter
+        interpreter, environment = self._interpreter, {}
         if self._interpreter_tree is not None:
             reached = self._launcher.reach(Path(self._interpreter_tree))
             interpreter = str(reached / Path(interpreter).relative_to(self._interpreter_tree))
+            environment["LD_LIBRARY_PATH"] = str(reached / "lib")  # its own library is looked for by an absolute path
         try:
             started = self._launcher.spawn(
                 [interpreter, "-I", "-S", f"/proc/self/fd/{program}"],
@@ -171,6 +172,7 @@ class BwrapSandbox:
                 stdout=writing,
                 stderr=errors,
                 pass_fds=(program,),
+                env=environment,
                 uid=self._account(),
             )
             os.close(writing)

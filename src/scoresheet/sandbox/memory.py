@@ -1,6 +1,7 @@
 """A real bound on memory where the machine lets us make one: a cgroup of our own, version 1 or 2."""
 
 import contextlib
+import itertools
 import os
 import time
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Groups:
     def __init__(self, name: str) -> None:
         self._home = next((home for home in self._candidates() if _usable(home)), None)
         self.folder = None if self._home is None else self._home.parent / name
-        self._count = 0
+        self._numbers = itertools.count(1)  # episodes come from several threads
 
     @staticmethod
     def _candidates() -> tuple[Home, ...]:
@@ -68,13 +69,11 @@ class Groups:
         """A group of that bound with that process in it, or `None`: then memory is not bound by a group."""
         if self.folder is None or self._home is None:
             return None
-        self._count += 1
-        group = Group(self.folder / str(self._count), self._home.version)
+        group = Group(self.folder / str(next(self._numbers)), self._home.version)
         try:
-            if not self.folder.exists():
-                self.folder.mkdir()
-                if self._home.version == 2:
-                    (self.folder / "cgroup.subtree_control").write_text("+memory")
+            self.folder.mkdir(exist_ok=True)
+            if self._home.version == 2:
+                (self.folder / "cgroup.subtree_control").write_text("+memory")
             group.make(most_bytes)
             (group.folder / "cgroup.procs").write_text(str(pid))
         except OSError:
