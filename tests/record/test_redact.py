@@ -249,6 +249,8 @@ def test_what_cannot_be_ignored_stops_the_recording(where):
     }[where]
     done = redact([exchange])
     assert done.findings
+    if "path" in where:
+        assert [finding.rule for finding in done.findings] == ["record-secret-in-path"]
     assert not any(value in str(finding) + finding.where for finding in done.findings)
 
 

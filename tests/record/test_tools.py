@@ -54,7 +54,17 @@ def test_values_that_were_answered_alike_are_one_endpoint():
         seen("GET", "/products/nothing", answer={"error": "none"}, status=404),
         seen("GET", "/products/search", answer={"hits": [], "took": 1}),
     )
-    assert list(by_path(tools)) == ["GET /products/{product_name}", "GET /products/search"]
+    assert list(by_path(tools)) == ["GET /products/{product_id}", "GET /products/search"]
+
+
+def test_a_value_that_is_no_id_joins_ids_that_were_answered_alike_or_failed():
+    tools = tools_of(
+        seen("GET", "/orders/17", answer={"id": 17, "total": 1}),
+        seen("GET", "/orders/latest", answer={"id": 18, "total": 2}),
+        seen("GET", "/orders/nothing", answer={"error": "none"}, status=404),
+        seen("GET", "/orders/summary", answer={"count": 3}),
+    )
+    assert list(by_path(tools)) == ["GET /orders/{order_id}", "GET /orders/summary"]
 
 
 def test_values_that_were_answered_differently_stay_apart():
@@ -140,8 +150,8 @@ def test_every_request_fits_the_tool_that_was_inferred_from_it():
     assert list(unfit(tools, requests)) == []
     found = [Toolbox(tools).rules_for(request)[0] for request in requests]
     assert [tool and tool.name for tool in found] == [
-        "get_products_by_product_name",
-        "get_products_by_product_name",
+        "get_products_by_product_id",
+        "get_products_by_product_id",
         "post_orders",
         "post_orders",
         "get_orders_by_order_id",
@@ -201,6 +211,10 @@ def test_headers_that_tell_recordings_apart_are_added_to_vary():
 def test_a_parameter_of_the_path_does_not_take_the_name_of_another_argument():
     (tool,) = tools_of(seen("GET", "/orders/17?order_id=3"))
     assert tool.http.path == "/orders/{order_id_2}"
+    before = tools_of(seen("GET", "/orders/17"))
+    (tool,) = tools_of(seen("GET", "/orders/17"), seen("GET", "/orders/17?order_id=3"), before=before)
+    assert (tool.name, tool.http.path) == ("get_orders_by_order_id", "/orders/{order_id_2}")
+    assert sorted(tool.input_schema["properties"]) == ["order_id", "order_id_2"]
 
 
 def test_two_services_with_one_path_get_two_names():

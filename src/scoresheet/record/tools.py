@@ -202,7 +202,8 @@ def _merge(found: Sequence[tuple[_Key, Observation]]) -> dict[_Key, list[Observa
                 slot = "{}" + parts[2] if parts else "{}"
                 siblings[(*key[:place], slot, *key[place + 1 :]), slot].append(key)
         for (slotted, _), keys in siblings.items():
-            joined = _alike({key: merged[key] for key in keys})
+            known = {slotted: merged[slotted]} if slotted in merged else {}
+            joined = [key for key in _alike({key: merged[key] for key in keys} | known) if key != slotted]
             if slotted in merged or joined:
                 silent = [key for key in keys if not any(each.members is not None for each in merged[key])]
                 for key in dict.fromkeys((*joined, *silent)):
@@ -234,20 +235,13 @@ def _named(key: _Key, members: Sequence[Observation]) -> str:
         if _SLOT.search(segment):
             before = key[place - 1] if place else ""
             noun = "" if _SLOT.search(before) else _noun(before)
-            ids = all(_ID.fullmatch(_stem(each.request, place)) for each in members)
-            plain = "_".join(filter(None, (noun, "id" if ids else "name")))
+            plain = "_".join(filter(None, (noun, "id")))
             numbered = (plain, *(f"{plain}_{number}" for number in range(2, 99)))
             name = next(name for name in numbered if name not in taken and name not in names)
             names.append(name)
             segment = segment.replace("{}", f"{{{name}}}")
         segments.append(segment)
     return "/".join(segments)
-
-
-def _stem(request: Request, place: int) -> str:
-    segment = target.normal_path(request.target.partition("?")[0]).split("/")[place]
-    parts = _EXTENSION.fullmatch(segment)
-    return parts[1] if parts and not _ID.fullmatch(segment) else segment
 
 
 def _noun(segment: str) -> str:
@@ -269,7 +263,7 @@ def _own_arguments(request: Request) -> Iterator[str]:
 def _tool(
     upstream: str, method: str, path: str, members: Sequence[Observation], old: Tool | None, taken: set[str]
 ) -> Tool:
-    if old is not None and old.http is not None:
+    if old is not None and old.http is not None and not _clash(old.http.path, members):
         path = old.http.path
     schema = _schema(path, members)
     if old is not None:
@@ -278,6 +272,9 @@ def _tool(
             value.pop("inputSchema", None)
         elif isinstance(old.input_schema, dict):
             value["inputSchema"] = _merged_objects(old.input_schema, schema, required=schema.get("required", []))
+        if path != value["http"]["path"]:
+            value["http"]["path"] = path
+            value["inputSchema"] = schema
         return Tool.from_value(value, f"tools/{old.name}.json")
     value = {
         "name": _tool_name(upstream, method, path, taken),
@@ -290,6 +287,13 @@ def _tool(
     if schema is not None:
         value["inputSchema"] = schema
     return Tool.from_value(value, "tools")
+
+
+def _clash(path: str, members: Sequence[Observation]) -> bool:
+    """Whether a parameter of the path has the name of an argument that came with it."""
+    return not {found[1:-1] for found in _SLOT.findall(path)}.isdisjoint(
+        name for each in members for name in _own_arguments(each.request)
+    )
 
 
 def _tool_name(upstream: str, method: str, path: str, taken: set[str]) -> str:
