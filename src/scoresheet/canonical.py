@@ -22,6 +22,7 @@ JsonValue = Any
 MAX_DEPTH = 100
 _DIGITS = 4000
 """Python refuses to convert more than 4,300 digits at once, a guard against slow input: larger ones go by parts."""
+_LARGE = 10**_DIGITS
 _ASTRAL = re.compile(rb"[\xf0-\xf4]").search
 _HIGH_BMP = re.compile(rb"[\xee\xef]").search
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]").search
@@ -263,7 +264,7 @@ def _utf16(key: str) -> bytes:
 
 
 def _integer_text(value: int) -> str:
-    if abs(value) < 10**_DIGITS:
+    if -_LARGE < value < _LARGE:
         return str(value)
     sign, value = ("-", -value) if value < 0 else ("", value)
     parts: list[str] = []

@@ -12,9 +12,9 @@ from scoresheet.documents.run_plan import RunPlan
 from scoresheet.publish.outcomes import Outcome, Outcomes
 from scoresheet.stats import resample, rows_v1
 from scoresheet.stats.cost import CostPerSuccess, cost_per_success
-from scoresheet.stats.interval import Estimate, Interval, estimate
+from scoresheet.stats.interval import FEWEST_CLUSTERS, Estimate, Interval, estimate, one_sided
 from scoresheet.stats.rounding import downward, nearest, upward
-from scoresheet.stats.sample import sample
+from scoresheet.stats.sample import Sample, sample
 
 Method = Literal["cluster", "rows-v1"]
 
@@ -33,6 +33,15 @@ class TaskFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of the planned episodes, printed without an interval."""
+
+    mean: Fraction
+    one_sided: Fraction | None
+    """95 % bound of the true rate, when it was never (or always) seen; `None` also under 5 clusters."""
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Everything that a report prints as a number."""
 
@@ -40,9 +49,9 @@ class Figures:
     success: Estimate
     success_interval: Interval | None
     """That of `success`, or the published row bootstrap when it was asked for."""
-    unauthorized: Estimate
-    timeout: Estimate
-    schema_ok: Estimate
+    unauthorized: Rate
+    timeout: Rate
+    schema_ok: Rate
     recorded_latency_ms: Estimate | None
     """Per episode, of episodes that have a row; never part of success."""
     elapsed_s: Fraction | None
@@ -67,11 +76,15 @@ def figures(plan: RunPlan, outcomes: Outcomes, method: Method) -> Figures:
     start = resample.prefix(plan.seed, plan.manifest_sha256)
     cluster_of = {task.task_id: task.cluster_id for task in plan.tasks if task.cluster_id is not None}
 
-    def share(value: Callable[[Outcome], int]) -> Estimate:
-        values = {task.task_id: [value(outcome) for outcome in task.repeats] for task in tasks}
-        return estimate(sample(values, cluster_of), start)
+    def share(value: Callable[[Outcome], int]) -> Sample:
+        return sample({task.task_id: [value(outcome) for outcome in task.repeats] for task in tasks}, cluster_of)
 
-    success = share(lambda outcome: outcome.success)
+    def rate(value: Callable[[Outcome], int]) -> Rate:
+        shares = share(value)
+        few = len(shares.totals) < FEWEST_CLUSTERS
+        return Rate(shares.mean, None if few else one_sided(shares))
+
+    success = estimate(share(lambda outcome: outcome.success), start)
     chosen = success.interval
     if method == "rows-v1" and chosen is not None:
         ends = rows_v1.interval([outcome.success for outcome in outcomes.episodes], plan.seed)
@@ -83,9 +96,9 @@ def figures(plan: RunPlan, outcomes: Outcomes, method: Method) -> Figures:
         tasks=tasks,
         success=success,
         success_interval=chosen,
-        unauthorized=share(lambda outcome: outcome.unauthorized),
-        timeout=share(lambda outcome: outcome.timeout),
-        schema_ok=share(lambda outcome: outcome.schema_ok),
+        unauthorized=rate(lambda outcome: outcome.unauthorized),
+        timeout=rate(lambda outcome: outcome.timeout),
+        schema_ok=rate(lambda outcome: outcome.schema_ok),
         recorded_latency_ms=_latency(tasks, cluster_of, start),
         elapsed_s=Fraction(sum(min(o.elapsed_us, limit) for o in there), 1_000_000 * len(there)) if there else None,
         tokens_per_success=_tokens(tasks, start),
@@ -144,7 +157,7 @@ def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures) -> digest.
             for task in found.tasks
         ],
     }
-    return digest.of(canonical.jcs(value))
+    return digest.of(canonical.jcs_fast(value))
 
 
 def ends_text(ends: Interval | None) -> list[str] | None:

@@ -155,7 +155,11 @@ def _cost(found: Figures) -> CostAxis:
 
 def _statistics(plan: RunPlan, found: Figures) -> Statistics:
     success, chosen = found.success, found.success_interval
-    bounds = (("success", success), ("unauthorized", found.unauthorized), ("timeout", found.timeout))
+    bounds = {
+        "success": success.one_sided if chosen else None,
+        "unauthorized": found.unauthorized.one_sided,
+        "timeout": found.timeout.one_sided,
+    }
     scored = all(outcome.state == "scored" for task in found.tasks for outcome in task.repeats)
     return Statistics(
         algorithm=resample.ALGORITHM,
@@ -167,7 +171,7 @@ def _statistics(plan: RunPlan, found: Figures) -> Statistics:
         icc=None if success.icc is None else _number(success.icc),
         n_eff=None if success.n_eff is None else _number(success.n_eff),
         deff=None if success.deff is None else _number(success.deff),
-        one_sided95={name: float(upward(of.one_sided)) for name, of in bounds if scored and of.one_sided},
+        one_sided95={name: float(upward(bound)) for name, bound in bounds.items() if scored and bound is not None},
     )
 
 
@@ -184,7 +188,7 @@ def _notes(outcomes: Outcomes, found: Figures, method: Method) -> tuple[str, ...
     if found.unauthorized.mean:
         count = int(found.unauthorized.mean * planned)
         notes.append(f"unauthorized calls in {count} of {planned} episodes: a gate, never averaged into success")
-    elif found.unauthorized.one_sided is not None and found.unauthorized.interval is not None and not unscored:
+    elif found.unauthorized.one_sided is not None and not unscored:
         bound = upward(found.unauthorized.one_sided)
         notes.append(
             f"no unauthorized call seen: its true rate is under {bound} at 95 % ({found.success.clusters} tasks)"
