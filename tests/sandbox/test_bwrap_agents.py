@@ -391,14 +391,26 @@ def test_an_interpreter_in_a_private_home_runs(sandbox):
     assert (ended.exit_code, ended.stdout) == (0, f"{sys.version_info[:2]}\n".encode()), ended
 
 
-def test_a_bind_that_is_not_there_or_that_nobody_may_read_is_told(sandbox, tmp_path):
+def test_a_bind_that_is_not_there_is_told(sandbox, tmp_path):
     with pytest.raises(Usage, match="nothing to bind"), sandbox.open(a_spec(binds=(Bind(tmp_path / "x", "/opt/x"),))):
         pass
-    if os.geteuid() == 0:
-        (tmp_path / "private").mkdir(mode=0o700)
-        spec = a_spec(binds=(Bind(tmp_path / "private", "/opt/x"),))
-        with pytest.raises(Usage, match="can't read"), sandbox.open(spec):
-            pass
+
+
+def test_files_that_only_their_owner_may_read_are_shown_to_the_episodes_of_root(sandbox, tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir(mode=0o700)
+    (folder / "agent.sh").write_text("cat $(dirname $0)/more; echo x > $(dirname $0)/y || echo no")
+    (folder / "more").write_text("more\n")
+    for name in ("agent.sh", "more"):
+        (folder / name).chmod(0o600)
+    for owner in (os.geteuid(), 4321):
+        if os.geteuid() == 0:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, owner, owner)
+        bind = Bind(folder, str(folder))
+        ended, _ = run(sandbox, "/bin/sh", str(folder / "agent.sh"), spec=a_spec(binds=(bind,)))
+        assert ended.stdout.decode() == "more\nno\n", ended
+    assert not (folder / "y").exists()
 
 
 def test_without_a_python_of_the_system_our_own_is_bound(monkeypatch):

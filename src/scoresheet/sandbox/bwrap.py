@@ -30,9 +30,10 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.evidence import Evidence
 from scoresheet.errors import ScoresheetError, Usage
 from scoresheet.sandbox import accounts, control, recipe, refusal, seccomp
-from scoresheet.sandbox.canary import Canaries, sockets_beneath
+from scoresheet.sandbox.binds import Tree, look_through, readable
+from scoresheet.sandbox.canary import Canaries
 from scoresheet.sandbox.evidence import Expected, judge
-from scoresheet.sandbox.launcher import Launcher, readable, traversable
+from scoresheet.sandbox.launcher import Launcher, traversable
 from scoresheet.sandbox.memory import Group, Groups
 from scoresheet.sandbox.programs import Programs, compile_for
 from scoresheet.sandbox.spec import ANSWER, Ended, Launch, Limits, SandboxSpec
@@ -55,7 +56,7 @@ class BwrapSandbox:
         self._asked_bwrap = bwrap
         self._close = contextlib.ExitStack()
         self._opened = itertools.count()
-        self._scanned: dict[Path, tuple[str, ...]] = {}
+        self._trees: dict[Path, Tree] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -222,9 +223,7 @@ class BwrapSandbox:
             _give(spec.workspace, uid)
         if spec.workspace is not None:
             undo.callback(self._launcher.forget, spec.workspace)
-        for bind in spec.binds:
-            _check_source(bind.source, uid)
-        bound_sockets = tuple(itertools.chain.from_iterable(self._sockets_beneath(bind.source) for bind in spec.binds))
+        bound = {bind.source: self._look_through(bind.source) for bind in spec.binds}
 
         with contextlib.ExitStack() as mine:  # closed here as soon as bwrap has its copies
             files: list[int] = []
@@ -235,6 +234,9 @@ class BwrapSandbox:
                 return str(files[-1])
 
             def place(path: str, writable: bool) -> str:
+                tree = bound.get(Path(path))
+                if uid is not None and not writable and tree is not None and tree.private:
+                    return str(self._reach_private(Path(path), uid, undo))
                 return str(self._launcher.reach(Path(path), writable=writable))
 
             pipes = _Pipes(undo, mine)
@@ -275,7 +277,7 @@ class BwrapSandbox:
             host_namespace=self._host_namespace,
             seen_namespace=_link(f"/proc/{reported.pid}/ns/net"),
             shared_namespaces=_shared(reported.pid),
-            bound_sockets=bound_sockets,
+            bound_sockets=tuple(itertools.chain.from_iterable(tree.sockets for tree in bound.values())),
         )
         hits = self._canaries.hits(nonce)
         judged = judge(json.loads(reported.data), self._control, hits, expected)
@@ -310,11 +312,23 @@ class BwrapSandbox:
         evidence = evidence.model_copy(update={"limits": _enforced(spec, group is not None)})
         return Opened(spec, doors, evidence, life, ours, pipes, group, lambda: self._canaries.hits(nonce), undo)
 
-    def _sockets_beneath(self, source: Path) -> tuple[str, ...]:
+    def _look_through(self, source: Path) -> Tree:
         with self._lock:
-            if source not in self._scanned:
-                self._scanned[source] = sockets_beneath(source)
-            return self._scanned[source]
+            if source not in self._trees:
+                self._trees[source] = look_through(source)
+            return self._trees[source]
+
+    def _reach_private(self, path: Path, uid: int, undo: contextlib.ExitStack) -> Path:
+        """A path with files that only their owner may read, shown as the episode's account's. Raises `Usage`."""
+        try:
+            place = self._launcher.reach_as(path, uid)
+        except OSError as error:  # this file system has no such mounts
+            if readable(path.stat().st_mode):
+                return self._launcher.reach(path)
+            mend = f"chmod -R go+rX {shlex.quote(str(path))}"
+            raise Usage(f"the account of an episode can't read this: {error.strerror}", str(path), mend) from error
+        undo.callback(self._launcher.leave, place)
+        return place
 
 
 _Process = subprocess.Popen[bytes]
@@ -536,18 +550,6 @@ def _give(workspace: Path, uid: int) -> None:
     for _, folders, files, descriptor in os.fwalk(workspace):
         for name in (*folders, *files):
             os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
-
-
-def _check_source(source: Path, uid: int | None) -> None:
-    """Raises `Usage` for a bind that is not there, or that the episode's account could not read."""
-    if not source.exists():
-        raise Usage("there is nothing to bind", where=str(source))
-    if uid is not None and not readable(source):
-        raise Usage(
-            "the account of an episode can't read this",
-            where=str(source),
-            mend=f"chmod -R go+rX {shlex.quote(str(source))}",
-        )
 
 
 def _adopt(undo: contextlib.ExitStack, descriptor: int) -> socket.socket:

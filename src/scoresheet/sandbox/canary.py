@@ -130,14 +130,3 @@ def own_address() -> str | None:
             if not address.startswith("127."):
                 return address
     return None
-
-
-def sockets_beneath(folder: Path) -> tuple[str, ...]:
-    """Unix sockets beneath a folder, symbolic links not followed: read-only does not stop `connect()`."""
-    found = []
-    for top, _, names, descriptor in os.fwalk(folder, onerror=None):
-        for name in names:
-            with contextlib.suppress(OSError):
-                if (os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode & 0o170000) == 0o140000:
-                    found.append(os.path.join(top, name))
-    return tuple(sorted(found))

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import queue
+import struct
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,10 @@ from scoresheet.sandbox.refusal import refuse
 _CLONE_NEWNS = 0x0002_0000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every machine
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
+_OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 1, 4
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_IDMAP = 0x1, 0x0010_0000
 _KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC  # the same bits as MS_NOSUID, MS_NODEV, MS_NOEXEC
 
 _T = TypeVar("_T")
@@ -88,6 +93,20 @@ class Launcher:
             raise refuse("staging-denied", where=f"{path}: {self._denied.strerror}")
         return self._do(lambda: self._bound(path, writable))
 
+    def reach_as(self, path: Path, uid: int) -> Path:
+        """Where that account can bind and read a host path that is private to its owner, read-only.
+
+        A mount that maps the owner's ids to the account's (mount_setattr(2), MOUNT_ATTR_IDMAP). Raises `OSError` where the
+        kernel or the file system can't, and `NotIsolated`.
+        """
+        if self._denied is not None:
+            raise refuse("staging-denied", where=f"{path}: {self._denied.strerror}")
+        return self._do(lambda: self._bind_mapped(path.resolve(), uid))
+
+    def leave(self, place: Path) -> None:
+        """Undo one `reach_as`."""
+        self._do(lambda: _call("umount2", os.fsencode(place), _MNT_DETACH))
+
     def forget(self, path: Path) -> None:
         """Undo what `reach` did for a workspace."""
         if self._stage is not None:
@@ -131,7 +150,8 @@ class Launcher:
             if (staged := self._staged.pop((workspace, writable), None)) is not None:
                 _call("umount2", os.fsencode(staged), _MNT_DETACH)
 
-    def _bind(self, path: Path, writable: bool) -> Path:
+    def _place(self, path: Path) -> Path:
+        """A new mount point for that path."""
         assert self._stage is not None
         self._count += 1
         place = self._stage / str(self._count)
@@ -139,6 +159,42 @@ class Launcher:
             place.mkdir(mode=0o755)
         else:
             place.touch()
+        return place
+
+    def _bind_mapped(self, path: Path, uid: int) -> Path:
+        mapping = self._map(path.stat(), uid)
+        try:
+            tree = _system_call(
+                _OPEN_TREE, _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+            )
+            try:
+                change = struct.pack("QQQQ", _MOUNT_ATTR_IDMAP | _MOUNT_ATTR_RDONLY, 0, 0, mapping)
+                _system_call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, change, len(change))
+                place = self._place(path)
+                _system_call(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(place), _MOVE_MOUNT_F_EMPTY_PATH)
+            finally:
+                os.close(tree)
+        finally:
+            os.close(mapping)
+        return place
+
+    @staticmethod
+    def _map(owner: os.stat_result, uid: int) -> int:
+        """A user namespace in which the owner is that account; it lives as long as the descriptor."""
+        with subprocess.Popen(
+            ["unshare", "--user", "/bin/sh", "-c", "echo; read -r _"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd="/",
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            for kind, theirs in (("uid_map", owner.st_uid), ("gid_map", owner.st_gid)):
+                Path(f"/proc/{process.pid}/{kind}").write_text(f"{theirs} {uid} 1")
+            return os.open(f"/proc/{process.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _bind(self, path: Path, writable: bool) -> Path:
+        place = self._place(path)
         _call("mount", os.fsencode(path), os.fsencode(place), None, _MS_BIND | _MS_REC, None)
         if not writable:
             with contextlib.suppress(OSError):  # bwrap binds it read-only in any case
@@ -152,13 +208,15 @@ def traversable(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
-def readable(path: Path) -> bool:
-    """Whether an account that owns nothing can read the file, or list and enter the folder."""
-    needed = 0o005 if path.is_dir() else 0o004
-    return path.stat().st_mode & needed == needed
-
-
 def _call(name: str, *arguments: object) -> None:
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)
+
+
+def _system_call(*arguments: object) -> int:
+    result = int(_libc.syscall(*arguments))
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
