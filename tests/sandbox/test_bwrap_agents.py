@@ -106,28 +106,29 @@ def test_an_agent_that_never_ends_is_ended_by_the_clock(sandbox, token):
     program = "import signal, time\nfor n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\nwhile True: pass"
     ended = run_python(sandbox, program, spec=a_spec(0.5), token=token)
     assert (ended.limit, ended.exit_code) == ("wall_clock", None)
-    assert ended.limit_at_s == pytest.approx(0.5, abs=0.2)
-    assert 0.1 < ended.cpu_s < 1
+    assert ended.limit_at_s is not None
+    assert 0.5 <= ended.limit_at_s < 1.5
+    assert 0.02 < ended.cpu_s < 1.5
 
 
 def test_daemons_die_with_their_agent_and_their_processor_time_counts(sandbox, token):
     program = """
 import os, signal, time
+reading, writing = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        begun = time.process_time()
-        os.write(1, b"daemon\\n")
+        while time.process_time() < 0.3: pass
+        os.write(writing, b"daemon\\n")
         while True: pass
     os._exit(0)
-time.sleep(0.4)
+os.write(1, os.read(reading, 99))
 """
     ended = run_python(sandbox, program, token=token)
     assert (ended.exit_code, ended.limit) == (0, None)
     assert ended.stdout == b"daemon\n"
-    assert ended.cpu_s > 0.15, "the daemon burnt a processor until it was killed"
-    assert ended.elapsed_s < 2
+    assert ended.cpu_s > 0.3, "the daemon was killed with its account of processor time open"
 
 
 def test_a_stopped_tree_dies_too(sandbox, token):

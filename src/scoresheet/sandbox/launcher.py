@@ -96,11 +96,11 @@ class Launcher:
     def reach_as(self, path: Path, uid: int) -> Path:
         """Where that account can bind and read a host path that is private to its owner, read-only.
 
-        A mount that maps the owner's ids to the account's (mount_setattr(2), MOUNT_ATTR_IDMAP). Raises `OSError` where the
-        kernel or the file system can't, and `NotIsolated`.
+        A mount that maps the owner's ids to the account's (mount_setattr(2), MOUNT_ATTR_IDMAP). Raises `OSError`
+        where the kernel or the file system can't.
         """
         if self._denied is not None:
-            raise refuse("staging-denied", where=f"{path}: {self._denied.strerror}")
+            raise self._denied
         return self._do(lambda: self._bind_mapped(path.resolve(), uid))
 
     def leave(self, place: Path) -> None:
