@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.task import Call
+from scoresheet.documents.tool import Tool
+from scoresheet.pack.toolbox import Toolbox
 from scoresheet.replay.http import CALL_DOOR, ReplayServer
 from scoresheet.replay.journal import CallJournal, body_text, read_back
 from scoresheet.replay.session import Session, Tape
@@ -234,7 +236,9 @@ def test_an_episode_ends_without_waiting_for_a_held_answer(world: World) -> None
     with world.serve(tape(recorded(text="", fault="timeout", latency_ms_recorded=60_000.0))):
         client = world.connect()
         client.sendall(get("/a"))
+        deadline = time.monotonic() + 5
         while not world.path.stat().st_size:
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         start = time.monotonic()
     assert time.monotonic() - start < 5
@@ -455,6 +459,18 @@ def test_remembered_bytes_move_sequences_and_obey_the_cap(world: World) -> None:
         client.close()
     assert told[:2] == [b"one", b"two"]
     assert [json.loads(body)["error"] for body in told[2:]] == ["unrecorded_call"] * 3 + ["tool_cap"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_header_that_the_tool_names_counts_for_remembered_requests_too(world: World, together: bool) -> None:
+    members = {"upstream": "api", "method": "GET", "path": "/a", "vary": ["x-tenant"]}
+    box = Toolbox((Tool.model_validate({"name": "get", "http": members}),))
+    red = recorded(request={"headers": (("X-Tenant", "red"),)}, toolbox=box)
+    asks = [get("/a", f"x-TENANT: {who}", f"X-Trace: {n}") for n, who in enumerate(("red", "blue", "red", "blue"))]
+    with world.serve(Tape.of(task(red, tools=("get",)), box)):
+        for sent in (b"".join(asks),) * 2 if together else asks * 2:
+            world.exchange(sent)
+    assert [line.outcome for line in world.lines()] == ["hit", "miss"] * 4
 
 
 def test_remembered_bytes_of_one_episode_answer_in_another_from_its_own_place(world: World, tmp_path: Path) -> None:

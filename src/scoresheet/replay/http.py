@@ -515,7 +515,11 @@ class _Connection(asyncio.Protocol):
         elif self._door.via == "call":
             self._todo.append(self._call(request, old, close))
         else:
-            self._todo.append(_Asked(request, self._door.look(request, self._whole), method == "HEAD", old, close))
+            self._todo.append(_Asked(request, self._door.look(request, self._alone()), method == "HEAD", old, close))
+
+    def _alone(self) -> bool:
+        """True while this may be the only request in the bytes at hand, which are then remembered as they are."""
+        return self._whole and self._begun == 1
 
     def _without_upgrade(self) -> bytes:
         """The head again, without the offer of another protocol, which is declined: httptools skips the body else."""
@@ -539,7 +543,7 @@ class _Connection(asyncio.Protocol):
                 return _Fault(413, "the answer is longer than 1 MiB", CALL, name)
             return _Submitted(request.body, close)
         call = Request("", CALL, name, request.headers, request.body)
-        return _Asked(call, self._door.look(call, self._whole), False, old, close)
+        return _Asked(call, self._door.look(call, self._alone()), False, old, close)
 
     def _refuse(self, status: int, what: str) -> None:
         self._fault = _Fault(status, what, *self._named())
