@@ -20,7 +20,12 @@ for spec in sys.argv[1:]:
         with open(os.environ["SCORESHEET_ANSWER"], "w", encoding="utf-8") as file:
             file.write(request["write"])
         continue
-    connection = http.client.HTTPConnection(address.netloc, timeout=10)
+    if "call" in request:
+        door = urllib.parse.urlsplit(os.environ["SCORESHEET_CALL_URL"])
+        request |= {"method": "POST", "target": "/" + request["call"], "body": request.get("arguments", {})}
+    else:
+        door = address
+    connection = http.client.HTTPConnection(door.netloc, timeout=10)
     body = request.get("body")
     headers = request.get("headers", {})
     if isinstance(body, dict):

@@ -23,7 +23,7 @@ from scoresheet.cli.app import run
 from scoresheet.documents.task import Task
 from scoresheet.pack import freezer
 from scoresheet.pack.folder import Pack
-from scoresheet.replay.http import ReplayServer
+from scoresheet.replay.http import CALL_DOOR, ReplayServer
 from scoresheet.replay.journal import CallJournal
 from scoresheet.replay.session import Session, Tape
 from tests.record.scripted import scripted
@@ -182,14 +182,17 @@ EVERYTHING = (
 def replayed(pack, requests, seen, tmp_path):
     """Run the same agent, unchanged, against the frozen recording; what it saw, and the outcomes at the door."""
     opened = Pack.open(pack)
-    tape = Tape.of(opened.task("t"), dict(opened.tools()) if callable(opened.tools) else dict(opened.tools))
-    listening = socket.create_server(("127.0.0.1", 0))
+    tape = Tape.of(opened.task("t"), opened.tools)
+    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in ("http", CALL_DOOR)}
+    urls = {name: f"http://127.0.0.1:{listening.getsockname()[1]}" for name, listening in sockets.items()}
     journal = tmp_path / "calls.jsonl"
-    env = {"SHOP": f"http://127.0.0.1:{listening.getsockname()[1]}", "SEEN": str(seen), "SCORESHEET_SEED": "x"}
+    env = {"SHOP": urls["http"], "SCORESHEET_CALL_URL": urls[CALL_DOOR], "SEEN": str(seen), "SCORESHEET_SEED": "x"}
     view = tmp_path / "task.json"
     view.write_text("{}")
-    with listening, ReplayServer() as server:
-        with server.episode({"http": listening}, {"http": "SHOP"}, Session(tape), CallJournal(journal)):
+    with contextlib.ExitStack() as stack, ReplayServer() as server:
+        for listening in sockets.values():
+            stack.enter_context(listening)
+        with server.episode(sockets, {"http": "SHOP"}, Session(tape), CallJournal(journal)):
             done = subprocess.run(
                 agent(*requests)[1:],
                 env=os.environ | env | {"SCORESHEET_TASK": str(view)},
@@ -399,6 +402,49 @@ paths:
     assert "record-schema" in again.stderr
     assert again.returncode == 0
     freezer.write(pack)
+
+
+def test_tools_that_are_described_are_called_by_name_and_replayed_so(shop, tmp_path):
+    api = tmp_path / "api.json"
+    order = {"name": "order", "in": "path", "required": True, "schema": {"type": "string"}}
+    lines = {"name": "lines", "in": "query", "schema": {"type": "array", "items": {"type": "integer"}}}
+    body = {"content": {"application/json": {"schema": {"properties": {"sku": {"type": "string"}}}}}}
+    paths = {
+        "/orders/{order}": {"get": {"operationId": "getOrder", "parameters": [order, lines]}},
+        "/orders": {"post": {"operationId": "place", "requestBody": body}},
+    }
+    api.write_text(json.dumps({"openapi": "3.1.0", "paths": paths}))
+    requests = (
+        {"call": "getOrder", "arguments": {"order": "a/b c", "lines": [1, 2]}},
+        {"call": "place", "arguments": {"sku": "x"}},
+        {"target": "/orders/7?lines=1"},
+        {"call": "submit_answer", "arguments": {"done": True}},
+    )
+    pack = tmp_path / "pack"
+    live, again = tmp_path / "live.json", tmp_path / "again.json"
+    more = ("--expect-stdout", "--openapi", str(api))
+    done = record(pack, shop, *requests, more=more, env={"SEEN": str(live)})
+    assert done.returncode == 0, done.stderr
+    task = task_of(pack)
+    assert task.expected == {"done": True}
+    assert [(call.request.method, call.request.path, call.request.query) for call in task.calls if call.request] == [
+        ("GET", "/orders/a%2Fb%20c", "lines=1&lines=2"), ("POST", "/orders", None), ("GET", "/orders/7", "lines=1")
+    ]  # fmt: skip
+    freezer.write(pack)
+    (bodies, statuses, _), records = replayed(pack, requests, again, tmp_path)
+    assert [bodies, statuses] == json.loads(live.read_text())[:2]
+    assert [line["outcome"] for line in records] == ["hit", "hit", "hit", "answer"]
+    assert not any(line.get("schema_errors") for line in records)
+    second = record(pack, shop, {"target": "/orders/8"}, task="u")
+    assert second.returncode == 0, second.stderr
+    assert [tool.name for tool in task_of(pack, "u").tools] == ["getOrder", "place"]
+
+
+def test_a_tool_that_nobody_described_cannot_be_called_by_name(shop, tmp_path):
+    done = record(tmp_path / "pack", shop, {"target": "/a"}, {"call": "guess"})
+    assert done.returncode == 1
+    assert "the command called the tool 'guess'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_services_have_a_variable_each(shop, tmp_path):

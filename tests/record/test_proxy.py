@@ -169,7 +169,10 @@ def test_a_client_that_waits_for_100_continue_gets_it():
             client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
             assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
             client.sendall(b"hi")
-            assert client.recv(1000).startswith(b"HTTP/1.1 200 OK")
+            got = b""
+            while not got.endswith(b"ok"):
+                got += client.recv(1000)
+            assert got.startswith(b"HTTP/1.1 200 OK")
         proxy.settle()
         (seen,) = proxy.exchanges()
     assert seen.request.body == b"hi"
@@ -276,6 +279,32 @@ def test_an_upgrade_is_refused_and_reported():
     assert got.startswith(b"HTTP/1.1 501 ")
     assert [problem.severity for problem in problems] == ["error"]
     assert service.requests == []
+
+
+def test_an_offer_of_http_2_is_declined_and_the_request_taken():
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+    sent = b"POST /a HTTP/1.1\r\nHost: x\r\n" + offer + b"Content-Length: 3\r\n\r\nabc"
+    with scripted(OK) as service, proxied(service) as proxy:
+        with socket.create_connection(("127.0.0.1", int(proxy.addresses["API"].rpartition(":")[2])), 5) as client:
+            client.sendall(sent + get(b"/b"))
+            got = b""
+            while data := client.recv(1000):
+                got += data
+            assert got.count(b"\r\n\r\nok") == 2
+        proxy.settle()
+        assert [seen.request.target for seen in proxy.exchanges()] == ["/a", "/b"]
+        assert proxy.exchanges()[0].request.body == b"abc"
+    assert b"pgrade" not in service.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "target"), [(b"http://api.example.com/a?b=1", "/a?b=1"), (b"HTTP://x?q", "/?q"), (b"http://x", "/")]
+)
+def test_the_absolute_form_is_recorded_as_path_and_query(sent, target):
+    with scripted(OK) as service, proxied(service) as proxy:
+        assert exchange(proxy.addresses["API"], get(sent)).endswith(b"ok")
+        assert [seen.request.target for seen in proxy.exchanges()] == [target]
+    assert service.requests[0].startswith(b"GET " + target.encode() + b" HTTP/1.1\r\n")
 
 
 def test_a_certificate_that_is_not_trusted_is_an_error_not_a_recording(tmp_path):

@@ -18,14 +18,17 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
 from types import TracebackType
 from typing import Literal, Self
 
 import httptools
 
-from scoresheet.documents.tool import Response
+from scoresheet.documents.tool import Response, Tool
 from scoresheet.errors import Finding
+from scoresheet.record.calls import Forward, Reply, Route, ToolCalls
 from scoresheet.record.exchange import Exchange
 from scoresheet.record.relay import CHUNK, Answer, Message, NotHttp, RequestReader
 from scoresheet.record.upstream import Upstream
@@ -43,9 +46,12 @@ class RecordingProxy:
         self,
         upstreams: Sequence[Upstream],
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        tools: Sequence[Tool] = (),
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`timeout_s`: how long a service may stay silent; `tls`: whom to trust, by default whom the system does."""
+        """`timeout_s`: how long a service may stay silent; `tools`: what can be called by name; `tls`: whom to trust,
+        by default whom the system does.
+        """
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
         self._tls = tls
@@ -59,13 +65,15 @@ class RecordingProxy:
         self._problems: dict[tuple[str, str], Finding] = {}
         self._listeners: list[socket.socket] = []
         self._clients: set[socket.socket] = set()
+        self._calls = ToolCalls(tools, self._upstreams)
+        self._answer: bytes | None = None
 
     def __enter__(self) -> Self:
         try:
-            for upstream in self._upstreams:
+            for name, route in self._doors():
                 listener = socket.create_server(("127.0.0.1", 0), backlog=128)
                 self._listeners.append(listener)
-                threading.Thread(target=self._accept, args=(listener, upstream), daemon=True).start()
+                threading.Thread(target=self._accept, args=(listener, name, route), daemon=True).start()
         except BaseException:
             self._close()
             raise
@@ -81,10 +89,18 @@ class RecordingProxy:
     @property
     def addresses(self) -> Mapping[str, str]:
         """Name of the service → `http://127.0.0.1:port`."""
-        ports = (listener.getsockname()[1] for listener in self._listeners)
-        return {
-            upstream.name: f"http://127.0.0.1:{port}" for upstream, port in zip(self._upstreams, ports, strict=True)
-        }
+        return {upstream.name: self._address(place) for place, upstream in enumerate(self._upstreams)}
+
+    @property
+    def call_address(self) -> str:
+        """Where tools are called by name: `POST /<tool>`."""
+        return self._address(-1)
+
+    @property
+    def submitted(self) -> bytes | None:
+        """The last answer that was submitted as a tool call."""
+        with self._lock:
+            return self._answer
 
     def settle(self) -> None:
         """Wait until every request that arrived has been answered or has failed."""
@@ -101,6 +117,14 @@ class RecordingProxy:
         with self._lock:
             return tuple(self._problems.values())
 
+    def _address(self, place: int) -> str:
+        return f"http://127.0.0.1:{self._listeners[place].getsockname()[1]}"
+
+    def _doors(self) -> Iterator[tuple[str, Callable[[Message], Route]]]:
+        for upstream in self._upstreams:
+            yield upstream.name, partial(Forward, upstream)
+        yield "SCORESHEET_CALL_URL", self._calls.route
+
     def _close(self) -> None:
         for listener in self._listeners:
             with contextlib.suppress(OSError):
@@ -112,15 +136,15 @@ class RecordingProxy:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
-    def _accept(self, listener: socket.socket, upstream: Upstream) -> None:
+    def _accept(self, listener: socket.socket, name: str, route: Callable[[Message], Route]) -> None:
         while True:
             try:
                 client, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(client, upstream), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client, name, route), daemon=True).start()
 
-    def _serve(self, client: socket.socket, upstream: Upstream) -> None:
+    def _serve(self, client: socket.socket, name: str, route: Callable[[Message], Route]) -> None:
         with self._lock:
             self._clients.add(client)
         try:
@@ -131,10 +155,13 @@ class RecordingProxy:
                     place = next(self._sequence)
                     self._busy += 1
                 try:
-                    response, usable = self._forward(message, upstream, client)
-                    exchange = Exchange(message.request(upstream.name), response)
-                    with self._lock:
-                        self._recorded[place] = exchange
+                    match route(message):
+                        case Forward(upstream, request):
+                            response, usable = self._forward(request, upstream, client)
+                            with self._lock:
+                                self._recorded[place] = Exchange(request.request(upstream.name), response)
+                        case Reply() as reply:
+                            usable = self._reply(reply, message, client)
                 finally:
                     with self._idle:
                         self._busy -= 1
@@ -142,15 +169,27 @@ class RecordingProxy:
                 if not usable:
                     return
         except NotHttp as error:
-            self._report("record-not-http", upstream.name, f"the command sent what can't be recorded: {error}")
+            self._report("record-not-http", name, f"the command sent what can't be recorded: {error}")
             with contextlib.suppress(OSError):
                 client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
         except OSError:
-            log.debug("a client of %s went away", upstream.name)
+            log.debug("a client of %s went away", name)
         finally:
             with self._lock:
                 self._clients.discard(client)
             client.close()
+
+    def _reply(self, reply: Reply, message: Message, client: socket.socket) -> bool:
+        """Answer for ourselves; whether the connection can carry another request."""
+        if reply.problem:
+            self._report("record-unknown-tool", "SCORESHEET_CALL_URL", reply.problem, "name it with --openapi")
+        if reply.answer is not None:
+            with self._lock:
+                self._answer = reply.answer
+        head = f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\nContent-Type: application/json\r\n"
+        close = "" if message.keep_alive else "Connection: close\r\n"
+        client.sendall(f"{head}{close}Content-Length: {len(reply.body)}\r\n\r\n".encode() + reply.body)
+        return message.keep_alive
 
     def _forward(self, message: "Message", upstream: Upstream, client: socket.socket) -> tuple[Response, bool]:
         """The answer as it is recorded, and whether the client's connection can carry another request."""

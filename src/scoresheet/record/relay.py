@@ -1,5 +1,6 @@
 """HTTP/1.1 between a client and a service, byte by byte: requests read whole, answers passed on while they come."""
 
+import re
 import socket
 from collections.abc import Sequence
 from typing import Literal
@@ -12,6 +13,7 @@ from scoresheet.record.upstream import Upstream
 
 CHUNK = 1 << 16
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer"})
+_AUTHORITY = re.compile(rb"(?i)https?://[^/?]*")
 _BODYLESS = frozenset({204, 304})
 _SEARCHABLE = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Codings that can always be undone when a recording is searched for credentials."""
@@ -44,6 +46,16 @@ class Message:
             _pairs(self.headers),
             bytes(self.body),
         )
+
+    def without_upgrade(self) -> bytes:
+        """The head again, without the offer of another protocol."""
+        lines = [f"{self.method} ".encode() + self.url + f" HTTP/{self.version}".encode()]
+        lines += [
+            key + b": " + value
+            for key, value in self.headers
+            if key.lower() not in (b"upgrade", b"http2-settings", b"connection")
+        ]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
 
     def wire(self, upstream: Upstream) -> bytes:
         """The bytes that go to the service."""
@@ -87,16 +99,23 @@ class RequestReader:
             data = self._client.recv(CHUNK)
             if not data:
                 return None
-            try:
-                self._parser.feed_data(data)
-            except httptools.HttpParserUpgrade as error:
-                raise NotHttp("a request to switch protocols (CONNECT or Upgrade)") from error
-            except httptools.HttpParserError as error:
-                raise NotHttp(str(error)) from error
+            self._feed(data)
             if self._continue and not self._complete:
                 self._client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._continue = False
         return self._complete.pop(0)
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as error:
+            if self._message.method == "CONNECT" or self._message.has(b"upgrade", b"websocket"):
+                raise NotHttp("a request to switch protocols (CONNECT or WebSocket)") from error
+            rest = data[error.args[0] :]
+            self._parser = httptools.HttpRequestParser(self)  # the offer is declined: the body follows as it is
+            self._feed(self._message.without_upgrade() + rest)
+        except httptools.HttpParserError as error:
+            raise NotHttp(str(error)) from error
 
     def on_message_begin(self) -> None:
         self._message = Message()
@@ -114,14 +133,16 @@ class RequestReader:
         message.version = self._parser.get_http_version()
         message.keep_alive = self._parser.should_keep_alive()
         self._continue = message.has(b"expect", b"100-continue")
-        if not message.url.startswith(b"/") and message.url != b"*":
-            raise NotHttp("a request that names another host; it is to be sent to the given address")
+        if named := _AUTHORITY.match(message.url):  # the absolute form of a client that takes us for a proxy
+            rest = message.url[named.end() :]
+            message.url = rest if rest.startswith(b"/") else b"/" + rest
 
     def on_body(self, data: bytes) -> None:
         self._message.body += data
 
     def on_message_complete(self) -> None:
-        self._complete.append(self._message)
+        if not self._parser.should_upgrade():
+            self._complete.append(self._message)
 
 
 class Answer:

@@ -38,7 +38,7 @@ class Settings:
     pack: Path
     upstreams: tuple[Upstream, ...]
     tools: tuple[Tool, ...] = ()
-    """Named by a description of the API; every task offers them."""
+    """Named by a description of the API; with the pack's own, every task offers them."""
     replace: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     wall_clock_s: float = DEFAULT_WALL_CLOCK_S
@@ -87,8 +87,9 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
     Raises `ScoresheetError` when there is nothing to record or it may not be written; the pack is then as it was.
     """
     _may_record(plan, settings)
-    with RecordingProxy(settings.upstreams, settings.timeout_s) as proxy:
-        answer = _run(plan, settings, proxy.addresses)
+    tools = _described(settings)
+    with RecordingProxy(settings.upstreams, settings.timeout_s, tools) as proxy:
+        answer = _run(plan, settings, tools, proxy)
         proxy.settle()
         exchanges, problems = proxy.exchanges(), proxy.problems()
     errors = [problem for problem in problems if problem.severity == "error"]
@@ -103,9 +104,7 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
         raise Refused("a credential can't be taken out", redaction.findings, plan.task_id)
     expected = _without_secrets(plan, answer, redaction)
     hosts = {upstream.name: upstream.authority for upstream in settings.upstreams}
-    draft = recorded.Draft(
-        plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, settings.tools, plan.members
-    )
+    draft = recorded.Draft(plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, tools, plan.members)
     with commit.locked(settings.pack):
         changes = recorded.add(draft, commit.read(settings.pack), settings.replace)
         commit.write(settings.pack, changes.files)
@@ -138,19 +137,32 @@ def _may_record(plan: TaskPlan, settings: Settings) -> None:
         raise Refused(what, [Finding("record-task-exists", str(path), what, mend)], str(path))
 
 
-def _run(plan: TaskPlan, settings: Settings, addresses: Mapping[str, str]) -> JsonValue:
+def _described(settings: Settings) -> tuple[Tool, ...]:
+    """The tools that people described, in the pack or now: every task offers them. A description given now wins."""
+    tools: dict[str, Tool] = {}
+    for path in sorted((settings.pack / "tools").glob("*.json")):
+        tool = Tool.from_bytes(path.read_bytes(), f"tools/{path.name}")
+        if not tool.inferred:
+            tools[tool.name] = tool
+    return tuple((tools | {tool.name: tool for tool in settings.tools}).values())
+
+
+def _run(plan: TaskPlan, settings: Settings, tools: Sequence[Tool], proxy: RecordingProxy) -> JsonValue:
     """Run the command under the agent contract (docs/agents); its answer, `None` when it gave none."""
     with tempfile.TemporaryDirectory(prefix="scoresheet-record-") as folder:
         task, answer = Path(folder, "task.json"), Path(folder, "answer.json")
-        view = canonical.line(_view(plan, settings.tools))
+        view = canonical.line(_view(plan, tools))
         task.write_bytes(view)
-        environment = _environment(plan, addresses) | {
+        environment = _environment(plan, proxy.addresses) | {
+            "SCORESHEET_CALL_URL": proxy.call_address,
             "SCORESHEET_TASK": str(task),
             "SCORESHEET_ANSWER": str(answer),
         }
         stdout = _output(plan, settings, environment, view)
         if answer.exists():
             return _answer(answer.read_bytes(), f"{plan.task_id}, $SCORESHEET_ANSWER")
+        if proxy.submitted is not None:
+            return _answer(proxy.submitted, f"{plan.task_id}, submit_answer")
         lines = [line for line in stdout.splitlines() if line.strip()]
         try:
             value = canonical.loads(lines[-1]) if lines else None
