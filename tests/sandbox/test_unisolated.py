@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -152,23 +153,24 @@ def test_a_large_input_that_is_not_read_blocks_nobody():
     assert shell("exit 0", b"x" * 5_000_000).exit_code == 0
 
 
-def test_the_tree_ends_when_the_runner_is_killed():
+def test_the_tree_ends_and_nothing_is_left_when_the_runner_is_killed(tmp_path):
     marker = str(time.time_ns())
     source = (
         "from scoresheet.sandbox.unisolated import *\n"
         "with UnisolatedSandbox() as s, s.open(SandboxSpec((), Limits(60))) as e:\n"
         f"    e.start(Launch(('/bin/sh', '-c', 'setsid sleep {marker} & sleep {marker}'), (('PATH', '/bin'),), b''))\n"
     )
-    import subprocess
-
-    with subprocess.Popen([sys.executable, "-c", source]) as runner:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", source], env=environment) as runner:
         while len(alive(marker)) < 4:
             time.sleep(0.02)
+        assert list(tmp_path.iterdir())
         runner.kill()
     until = time.monotonic() + 5
-    while alive(marker) and time.monotonic() < until:
+    while (alive(marker) or list(tmp_path.iterdir())) and time.monotonic() < until:
         time.sleep(0.02)
     assert alive(marker) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_ever_proved():

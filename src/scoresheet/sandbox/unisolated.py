@@ -133,6 +133,7 @@ class UnisolatedEpisode:
             "argv": [self._placed(word) for word in launch.argv],
             "env": {name: self._placed(value) for name, value in launch.env},
             "cwd": str(self._places[WORK]),
+            "root": str(self._root),
             "rlimits": {"RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.open_files, "RLIMIT_CORE": 0},
         }
 
