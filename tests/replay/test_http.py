@@ -557,6 +557,22 @@ def test_a_journal_that_could_not_be_written_is_told_at_the_end(world: World) ->
             assert world.exchange(get("/a")).startswith(b"HTTP/1.1 200")
 
 
+def test_a_journal_that_grows_too_long_caps_the_episode(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scoresheet.replay.journal.MAX_BYTES", 1000)
+    with world.serve(tape(recorded())):
+        client = world.client()
+        deadline = time.monotonic() + 5
+        status = 200
+        while status == 200 and time.monotonic() < deadline:
+            client.request("GET", "/a")
+            answer = client.getresponse()
+            answer.read()
+            status = answer.status
+        client.close()
+    assert status == 403
+    assert [record.outcome for record in world.refused] == ["capped"]
+
+
 # -- episodes
 
 

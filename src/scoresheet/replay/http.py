@@ -30,7 +30,7 @@ from scoresheet.documents.tool import CALL, Request
 from scoresheet.replay import journal as journals
 from scoresheet.replay import wire
 from scoresheet.replay.journal import CallJournal
-from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Session, Tape
+from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Session, Tape, capped
 
 CALL_DOOR = "call"
 """The door that serves tools by name: `POST /<tool>`."""
@@ -393,7 +393,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._idle and not self._over:
             asked = self._memo.get(data)
-            if asked is not None and not self._todo:
+            if asked is not None and not self._todo and not self._episode.journal.full:
                 answer = self._episode.session.take(asked.looked)
                 ready = asked.ready.get(answer)
                 if ready is None:
@@ -569,7 +569,8 @@ class _Connection(asyncio.Protocol):
         while self._todo and not self._paused and not self._over:
             match self._todo.popleft():
                 case _Asked() as asked:
-                    self._reply(asked, self._episode.session.take(asked.looked))
+                    full = self._episode.journal.full
+                    self._reply(asked, capped(asked.looked) if full else self._episode.session.take(asked.looked))
                 case _Submitted(body, close):
                     self._submitted(body, close)
                 case _Fault() as fault:

@@ -19,7 +19,9 @@ from scoresheet.documents.call_record import CallRecord
 
 FLUSH_S = 0.2
 BODY_BYTES = 64 * 1024
-_PENDING_LINES = 4096
+MAX_BYTES = 256 << 20
+"""An agent must not fill the host's disk by asking: when a journal is this long, every further call is capped."""
+_PENDING_BYTES = 1 << 20
 
 
 class CallJournal:
@@ -29,6 +31,9 @@ class CallJournal:
         """Raises `OSError` when the file can't be made; it is appended to when it exists."""
         self.path = Path(path)
         self.seq = 0
+        self.full = False
+        self._room = MAX_BYTES
+        self._pending = 0
         self._clock = clock
         self._zero = clock()
         self._lines: list[bytes] = []
@@ -44,7 +49,8 @@ class CallJournal:
         line = b'{"seq":%d,"at_s":%.6f,%b' % (self.seq, self._clock() - self._zero, tail)
         self.seq += 1
         self._lines.append(line)
-        if len(self._lines) >= _PENDING_LINES:
+        self._pending += len(line)
+        if self._pending > _PENDING_BYTES:
             self.flush()
         return line
 
@@ -54,6 +60,9 @@ class CallJournal:
             return
         data = memoryview(b"".join(self._lines))
         self._lines.clear()
+        self._pending = 0
+        self._room -= len(data)
+        self.full = self._room < 0
         try:
             while data:
                 data = data[os.write(self._fd, data) :]

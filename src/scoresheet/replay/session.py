@@ -364,7 +364,7 @@ class Session:
     def take(self, looked: Looked) -> Answer:
         """The answer to what the tape knows, moving this episode's counters by one call."""
         if self.max_tool_calls is not None and next(self._numbers) > self.max_tool_calls:
-            return _capped(looked)
+            return capped(looked)
         if isinstance(looked, Absent):
             return looked.miss
         counter = self._counters.get(looked.fingerprint)
@@ -374,7 +374,8 @@ class Session:
         return looked.hits[place] if place < len(looked.hits) else looked.beyond
 
 
-def _capped(looked: Looked) -> Capped:
+def capped(looked: Looked) -> Capped:
+    """The answer to any request when the episode may make no more."""
     if isinstance(looked, Found):
         return Capped(looked.fingerprint, looked.verdict)
     return Capped(looked.miss.fingerprint, looked.miss.verdict)
