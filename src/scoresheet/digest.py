@@ -63,7 +63,7 @@ def of_open(fd: int, where: str) -> FileDigest:
     else:
         size, hashed = 0, hashlib.sha256()
         buffer = memoryview(bytearray(_CHUNK))
-        while count := os.readv(fd, [buffer]):
+        while size <= before.st_size and (count := os.readv(fd, [buffer])):  # a file that grows must end
             hashed.update(buffer[:count])
             size += count
     _unchanged(fd, before, size, where)

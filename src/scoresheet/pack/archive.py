@@ -80,7 +80,7 @@ def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
     size = 0
     try:
         with open(tree.opened(root_fd, path), "rb", buffering=0) as file:
-            while data := file.read(_CHUNK):
+            while size <= facts.size and (data := file.read(_CHUNK)):
                 size += len(data)
                 hashed.update(data)
                 yield data

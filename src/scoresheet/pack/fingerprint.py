@@ -125,7 +125,9 @@ def _form(request: Request, vary: Sequence[str], ignore: Sequence[str]) -> tuple
         "method": request.method.upper(),
         "path": path,
         "query": query,
-        "vary": [[name, target.text(request.header(name))] for name in sorted({name.lower() for name in vary})],
+        "vary": [
+            [target.text(name), target.text(request.header(name))] for name in sorted({name.lower() for name in vary})
+        ],
         "body": content,
     }
     return value, removed

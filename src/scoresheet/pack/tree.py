@@ -186,8 +186,7 @@ def _walk(fd: int, prefix: str, root: str, files: list[Entry], findings: list[Fi
         path = prefix + entry.name
         bad_name = portable.fault(entry.name)
         if bad_name:
-            shown = repr(os.fsencode(entry.name))[1:] if "UTF-8" in bad_name else repr(entry.name)
-            what = f"the name {shown} {bad_name}"
+            what = f"the name `{_shown(entry.name)}` {bad_name}"
             findings.append(Finding("pack-name", _shown(path), what, "rename it"))
             continue
         try:
@@ -244,7 +243,9 @@ def _kind(mode: int) -> str:
 
 
 def _shown(path: str) -> str:
-    return path.encode("utf-8", "backslashreplace").decode().encode("unicode_escape").decode()
+    """`path` in printable ASCII, whatever bytes it holds."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _quoted(root: str, path: str) -> str:
