@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path, way):
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, way, monkeypatch):
     place = tmp_path / "f"
     place.write_bytes(b"x" * 600_000)
-    readers = {"read": os.read, "readv": os.readv}
+    readers: dict[str, Any] = {"read": os.read, "readv": os.readv}
 
     def meddling(name):
         def read(*arguments):
@@ -63,7 +64,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, way, monkeypa
         return read
 
     for name in readers:
-        monkeypatch.setattr(digest.os, name, meddling(name))
+        monkeypatch.setattr(os, name, meddling(name))
     with pytest.raises(Refused) as caught:
         opened(place, way)
     assert caught.value.findings[0].rule == "pack-changed"

@@ -182,12 +182,9 @@ def test_a_manifest_that_freeze_did_not_write_is_refused(tmp_path, change, rule,
 )
 @pytest.mark.parametrize("section", ["tasks", "files"])
 def test_a_path_that_leaves_the_pack_is_refused_before_anything_is_opened(section, path):
-    value = {
-        "protocol": "tool-replay-v2",
-        "tasks": {"tasks/t.json": "a" * 64},
-        "files": {},
-    }
-    value[section][path] = "a" * 64 if section == "tasks" else {"exec": False, "sha256": "a" * 64, "size": 0}
+    entry = "a" * 64 if section == "tasks" else {"exec": False, "sha256": "a" * 64, "size": 0}
+    sections = {"tasks": {"tasks/t.json": "a" * 64}, "files": {}}
+    value = {"protocol": "tool-replay-v2", **sections, section: sections[section] | {path: entry}}
     data = json.dumps(value, indent=2, sort_keys=True).encode() + b"\n"
     assert refusal(manifest_of, data) == {"manifest-path"}
 

@@ -306,7 +306,7 @@ def test_a_second_reader_finds_what_the_first_would(tmp_path, monkeypatch):
     alone = freezer.examine(tmp_path)
     seen = []
     monkeypatch.setattr(freezer, "PARALLEL_TASKS", 1)
-    monkeypatch.setattr(freezer.tree, "workers", lambda: 3)
+    monkeypatch.setattr("scoresheet.pack.tree.workers", lambda: 3)
     together = freezer.examine(tmp_path, progress=lambda done, total: seen.append((done, total)))
     assert together == alone
     assert {rule.rule for rule in alone.findings} == {"task-json", "task-drill"}
