@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from scoresheet.errors import Usage
 from scoresheet.record.proxy import RecordingProxy
 from scoresheet.record.upstream import Upstream
 from tests.record.scripted import exchange, read_message, scripted
@@ -345,28 +344,3 @@ def test_a_certificate_that_is_not_trusted_is_an_error_not_a_recording(tmp_path)
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://x",
-        "1A=http://x",
-        "A=ftp://x",
-        "A=http://",
-        "A=http://x:y",
-        "A=http://x/?q=1",
-        "A=http://u:p@x",
-        "A-B=http://x",
-    ],
-)
-def test_an_address_that_cannot_be_one_is_refused(text):
-    with pytest.raises(Usage):
-        Upstream.parse(text)
-
-
-def test_an_address_says_host_port_and_base():
-    upstream = Upstream.parse("API=https://api.example.com/v2/")
-    assert (upstream.tls, upstream.port, upstream.base, upstream.authority) == (True, 443, "/v2", "api.example.com")
-    assert Upstream.parse("API=http://[::1]:80").authority == "[::1]"
-    assert Upstream.parse("API=http://[::1]:81").authority == "[::1]:81"

@@ -138,7 +138,7 @@ class Credentials:
         if plain in self.allowed or not value or _PLACEHOLDER.fullmatch(value):
             return False
         if plain == "key":
-            return len(value) >= 20 and _entropy(value) >= 3.5
+            return len(value) >= 20 and _mixed(value) and _entropy(value) >= 3.5
         return plain in _EXACT_NAMES or plain.endswith(_NAME_ENDS)
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str, str]]:
