@@ -106,7 +106,7 @@ class Door:
 
 def make_call():
     """`call(method, path, body=None, upstream=None) -> (status, text)`; the method CALL calls a tool by its name."""
-    doors = {}
+    doors: dict[str, Door] = {}
 
     def call(method, path, body=None, upstream=None):
         if method == "CALL":
@@ -136,6 +136,7 @@ def find(folder, module, function):
         name = os.path.basename(module)[:-3]
         name = f"agent_{name}" if name in sys.stdlib_module_names else name
         spec = importlib.util.spec_from_file_location(name, module)
+        assert spec is not None and spec.loader is not None  # a path that ends in .py has a loader
         found = importlib.util.module_from_spec(spec)
         sys.modules[name] = found
         spec.loader.exec_module(found)
