@@ -136,7 +136,8 @@ def find(folder, module, function):
         name = os.path.basename(module)[:-3]
         name = f"agent_{name}" if name in sys.stdlib_module_names else name
         spec = importlib.util.spec_from_file_location(name, module)
-        assert spec is not None and spec.loader is not None  # a path that ends in .py has a loader
+        assert spec is not None  # a path that ends in .py has a loader
+        assert spec.loader is not None
         found = importlib.util.module_from_spec(spec)
         sys.modules[name] = found
         spec.loader.exec_module(found)
