@@ -167,10 +167,25 @@ def test_the_tree_ends_and_nothing_is_left_when_the_runner_is_killed(tmp_path):
         assert list(tmp_path.iterdir())
         runner.kill()
     until = time.monotonic() + 5
-    while (alive(marker) or list(tmp_path.iterdir())) and time.monotonic() < until:
+    while (alive(marker) or list(tmp_path.glob("*/tmp*"))) and time.monotonic() < until:
         time.sleep(0.02)
     assert alive(marker) == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.glob("*/tmp*")) == []
+
+
+def test_what_a_killed_runner_left_is_removed_by_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("scoresheet-none-dead", "scoresheet-none-young", "another"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+    for name in ("scoresheet-none-dead", "another"):
+        os.utime(tmp_path / name, (1, 1))
+    with UnisolatedSandbox() as first:
+        held = next(path for path in tmp_path.glob("scoresheet-none-*") if (path / "claim").exists())
+        os.utime(held, (1, 1))
+        with UnisolatedSandbox():
+            assert first.name == "none"
+            assert {path.name for path in tmp_path.iterdir()} >= {held.name, "scoresheet-none-young", "another"}
+    assert {path.name for path in tmp_path.iterdir()} == {"scoresheet-none-young", "another"}
 
 
 def test_nothing_is_ever_proved():

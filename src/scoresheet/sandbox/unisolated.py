@@ -5,6 +5,7 @@ inside (`WORK`, `ANSWER`, `TASK`, files) stand for places in a temporary folder,
 """
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
@@ -27,6 +28,10 @@ from scoresheet.sandbox import supervisor
 from scoresheet.sandbox.spec import ANSWER, HOME, WORK, Ended, Launch, Limits, SandboxSpec
 
 _log = logging.getLogger(__name__)
+_PREFIX = "scoresheet-none-"
+_CLAIM = "claim"
+_STALE_S = 60.0
+"""A folder that is younger may be one that its runner has not claimed yet."""
 _DISK_EVERY_S = 0.5
 _AFTER_STOP_S = 10.0
 """How long the supervisor may take to end a tree before it is ended itself."""
@@ -37,17 +42,28 @@ class UnisolatedSandbox:
 
     name = "none"
 
+    def __init__(self) -> None:
+        self._close = contextlib.ExitStack()
+        self._folder = Path()
+
     def __enter__(self) -> Self:
+        """Makes a folder for the run, and removes those that killed runners left."""
+        _sweep()
+        with contextlib.ExitStack() as entered:
+            self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            entered.callback(_remove, self._folder)
+            entered.enter_context(_claimed(self._folder))
+            self._close = entered.pop_all()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        return None
+        self._close.close()
 
     @contextlib.contextmanager
     def open(self, spec: SandboxSpec) -> Iterator["UnisolatedEpisode"]:
         """A place for one episode on the host itself."""
         with contextlib.ExitStack() as stack:
-            root = Path(tempfile.mkdtemp(prefix="scoresheet-"))
+            root = Path(tempfile.mkdtemp(dir=self._folder))
             stack.callback(_remove, root)
             sockets: dict[str, socket.socket] = {}
             for door in spec.doors:
@@ -305,6 +321,22 @@ def _size(folder: Path) -> int:
         except OSError:
             continue
     return total
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """`folder` held by this process: the system lets it go when the process dies, however it dies."""
+    with (folder / _CLAIM).open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _sweep() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another's, held, or just going
+            if folder.stat().st_uid == os.getuid() and time.time() - folder.stat().st_mtime > _STALE_S:
+                with _claimed(folder):
+                    _remove(folder)
 
 
 def _remove(root: Path) -> None:
