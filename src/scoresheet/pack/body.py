@@ -3,7 +3,6 @@
 Never raises: a body that is not what its headers say is `["bytes", media type, sha256]` of the bytes as sent.
 """
 
-import importlib
 import re
 import zlib
 from collections.abc import Callable
@@ -115,49 +114,14 @@ def _inflate(decompress: Callable[[bytes, int], bytes], data: bytes, room: int) 
     return plain
 
 
-def _brotli(data: bytes) -> bytes:
-    try:
-        stream = importlib.import_module("brotli").Decompressor()
-    except ImportError as error:
-        raise _Broken from error
-    plain = bytearray()
-    try:
-        for start in range(0, len(data), 1024):  # small bites: older versions have no bound on what a bite unfolds to
-            plain += stream.process(data[start : start + 1024])
-            if len(plain) > MAX_DECODED:
-                raise _Broken
-        finished: bool = stream.is_finished()
-    except Exception as error:  # brotli.error, whose class the module makes at run time
-        raise _Broken from error
-    if not finished:
-        raise _Broken
-    return bytes(plain)
-
-
-def _zstd(data: bytes) -> bytes:
-    try:
-        module = importlib.import_module("zstandard")
-    except ImportError as error:
-        raise _Broken from error
-    try:
-        with module.ZstdDecompressor(max_window_size=128 << 20).stream_reader(data, read_across_frames=True) as reader:
-            plain: bytes = reader.read(MAX_DECODED + 1)
-    except Exception as error:  # zstandard.ZstdError, whose class the module makes at run time
-        raise _Broken from error
-    if len(plain) > MAX_DECODED:
-        raise _Broken
-    return plain
-
-
 _CODINGS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
     "identity": lambda data: data,
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
 }
+"""Those of the standard library: with a coding that only some hosts can undo, two hosts would disagree."""
 
 
 def _parts(content_type: str, data: bytes) -> list[JsonValue]:
