@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (100, 10_000, 100_000)
-ROUNDS = 3
+ROUNDS = 2
 SECONDS = 3
-WALKS = {100: 1, 10_000: 5, 100_000: 30}
+WALKS = {100: 1, 10_000: 4, 100_000: 15}
 """Seconds of the first walk."""
 GOAL_BARE, GOAL_MITMPROXY, GOAL_FLAT = 0.8, 20.0, 0.8
 TICK = os.sysconf("SC_CLK_TCK")
@@ -75,10 +75,12 @@ def serve_ours(listening: socket.socket, count: int) -> None:
     from scoresheet.documents.task import Call, Task
     from scoresheet.documents.tool import RequestCopy
     from scoresheet.pack import fingerprint
+    from scoresheet.replay import journal as journals
     from scoresheet.replay.http import ReplayServer
     from scoresheet.replay.journal import CallJournal
     from scoresheet.replay.session import Session, Tape
 
+    journals.MAX_BYTES = 1 << 40  # wrk asks more in a minute than an agent may in an episode
     media = (("Content-Type", "application/json"),)
     calls = []
     for number in range(count):
@@ -256,9 +258,7 @@ def ours_and_bare_in_a_sandbox() -> dict[str, Load]:
         limits = Limits(wall_clock_s=600, memory_bytes=None)
         doors = (Door("api", 8080),)
         script = " ".join(wrk_words(count, SECONDS, f"/run/scoresheet/{count}.lua", "http://127.0.0.1:8080"))
-        walk = script.replace(
-            f"-d{SECONDS}s", f"-d{WALKS[count] if kind == 'ours' else 1}s"
-        )  # over all recordings, at least twice
+        walk = script.replace(f"-d{SECONDS}s", f"-d{WALKS[count] if kind == 'ours' else 1}s")  # over all recordings
         words = f"sleep 0.3; {walk}; echo MARK; {script}"
         with sandbox.open(SandboxSpec(doors=doors, limits=limits, files=files)) as opened:
             assert opened.evidence.state == "proved", opened.evidence
@@ -268,8 +268,8 @@ def ours_and_bare_in_a_sandbox() -> dict[str, Load]:
         assert ended.exit_code == 0, (said, ended.stderr)
         first, _, steady = said.partition("MARK")
         asked = int(re.findall(r"(\d+) requests in", first)[0])
-        if kind == "ours" and asked < 2 * count:
-            print(f"  (a first walk came only to {asked:,} of 2 x {count:,} requests)")
+        if kind == "ours" and asked < count:
+            print(f"  (a first walk came only to {asked:,} of {count:,} requests)")
         rate = parse(steady, 0).per_second
         end = samples[-1][0]
         window = [(at, cpu) for at, cpu in samples if end - SECONDS + 0.5 < at < end - 0.5]

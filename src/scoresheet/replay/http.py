@@ -30,7 +30,7 @@ from scoresheet.documents.tool import CALL, Request
 from scoresheet.replay import journal as journals
 from scoresheet.replay import wire
 from scoresheet.replay.journal import CallJournal
-from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Session, Tape, capped
+from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Recorded, Session, Tape, capped
 
 CALL_DOOR = "call"
 """The door that serves tools by name: `POST /<tool>`."""
@@ -176,8 +176,8 @@ class _Episode:
     over: bool = False
     answer: bytes | None = None
 
-    def log(self, tail: bytes, refused: bool) -> None:
-        line = self.journal.add(tail)
+    def log(self, tail: bytes, repeat: bool, refused: bool = False) -> None:
+        line = self.journal.add(tail, repeat)
         if self.on_call is not None or (refused and self.on_refusal is not None):
             record = journals.read_back(line)
             if self.on_call is not None:
@@ -197,16 +197,8 @@ class _Asked:
     close: bool
     memo: "_Memo | None" = None
     """Where it is remembered."""
-    ready: dict[Answer, tuple[bytes, bytes]] = field(default_factory=dict)
-    """Hit → bytes to send, tail of the journal's line; only where the connection goes on afterwards."""
-
-    def sent_before(self, hit: Hit) -> bytes | None:
-        """The bytes of the same recording, when it was sent for these very bytes before."""
-        if hit.repeated:
-            for other, (data, _) in self.ready.items():
-                if isinstance(other, Hit) and other.recorded is hit.recorded:
-                    return data
-        return None
+    ready: dict[Recorded, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Recording → bytes to send, tail of the journal's line; only where the connection goes on afterwards."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -395,13 +387,13 @@ class _Connection(asyncio.Protocol):
             asked = self._memo.get(data)
             if asked is not None and not self._todo and not self._episode.journal.full:
                 answer = self._episode.session.take(asked.looked)
-                ready = asked.ready.get(answer)
+                ready = asked.ready.get(answer.recorded) if isinstance(answer, Hit) else None
                 if ready is None:
                     self._reply(asked, answer)
                     self._write()
                 else:
                     self._transport.write(ready[0])
-                    self._episode.log(ready[1], False)
+                    self._episode.log(ready[1], answer.repeated)  # type: ignore[union-attr]  # only hits are ready
                 return
         if not self._over:
             self._feed(data)
@@ -582,21 +574,18 @@ class _Connection(asyncio.Protocol):
     def _reply(self, asked: _Asked, answer: Answer) -> None:
         match answer:
             case Hit():
-                ready = asked.ready.get(answer)
+                ready = asked.ready.get(answer.recorded)
                 if ready is None:
-                    data = asked.sent_before(answer)
-                    if data is None:
-                        sent = wire.of(answer.recorded.response(), head=asked.head, old=asked.old, close=asked.close)
-                        if sent.then != "keep":
-                            self._send(sent, self._tail(asked, answer, sent.status), False)
-                            return
-                        data = sent.data
-                    ready = (data, self._tail(asked, answer, answer.recorded.call.response_status))
+                    sent = wire.of(answer.recorded.response(), head=asked.head, old=asked.old, close=asked.close)
+                    ready = (sent.data, self._tail(asked, answer, sent.status))
+                    if sent.then != "keep":
+                        self._send(sent, ready[1], answer.repeated)
+                        return
                     if asked.memo is not None and asked.memo.room(len(ready[0]) + len(ready[1]) + 150):
-                        asked.ready[answer] = ready
+                        asked.ready[answer.recorded] = ready
                 self._out.append(ready[0])
                 self._out_bytes += len(ready[0])
-                self._episode.log(ready[1], False)
+                self._episode.log(ready[1], answer.repeated)
             case Miss():
                 nearest = answer.nearest()
                 value = {
@@ -606,19 +595,20 @@ class _Connection(asyncio.Protocol):
                     "difference": list(nearest.difference) if nearest else [],
                 }
                 tail = self._tail(asked, answer, 403, nearest and nearest.model_dump(mode="json"))
-                self._send(wire.of_json(403, value, head=asked.head, close=asked.close), tail, True)
+                sent = wire.of_json(403, value, head=asked.head, close=asked.close)
+                self._send(sent, tail, answer.repeated, refused=True)
             case Capped():
                 sent = wire.of_json(403, {"error": "tool_cap"}, head=asked.head, close=asked.close)
-                self._send(sent, self._tail(asked, answer, 403), True)
+                self._send(sent, self._tail(asked, answer, 403), False, refused=True)
 
-    def _send(self, sent: wire.Wire, tail: bytes, refused: bool) -> None:
+    def _send(self, sent: wire.Wire, tail: bytes, repeat: bool, refused: bool = False) -> None:
         if sent.data:
             self._out.append(sent.data)
             self._out_bytes += len(sent.data)
         if sent.then != "keep":
             self._over = True
             self._write()
-        self._episode.log(tail, refused)
+        self._episode.log(tail, repeat, refused)
         match sent.then:
             case "keep":
                 pass
@@ -661,7 +651,7 @@ class _Connection(asyncio.Protocol):
             "body": fault.what,
         }
         sent = wire.of_json(fault.status, {"error": "malformed_request", "what": fault.what}, close=True)
-        self._send(sent, journals.tail(members), True)
+        self._send(sent, journals.tail(members), False, refused=True)
 
     def _tail(self, asked: _Asked, answer: Answer, status: int, nearest: Any = None) -> bytes:
         request = asked.request
@@ -674,7 +664,6 @@ class _Connection(asyncio.Protocol):
             "outcome": {Hit: "hit", Miss: "miss", Capped: "capped"}[type(answer)],
             "kind": answer.kind if isinstance(answer, Miss) else None,
             "status": status,
-            "repeat": answer.repeated if isinstance(answer, Hit | Miss) else False,
             "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
             "tool": answer.verdict.tool,
             "schema_errors": answer.verdict.errors,

@@ -1,7 +1,7 @@
 """`calls.jsonl`: what the door saw, one line a request, in the order of the answers.
 
 Lines are gathered in memory and written every `FLUSH_S` seconds and at the end of the episode, when they are synced.
-The constant part of a line (`tail`) is made once for a request and its answer; the hot path adds number and time.
+The constant part of a line (`tail`) is made once for a request and its answer; the hot path adds what changes.
 """
 
 import base64
@@ -22,6 +22,8 @@ BODY_BYTES = 64 * 1024
 MAX_BYTES = 256 << 20
 """An agent must not fill the host's disk by asking: when a journal is this long, every further call is capped."""
 _PENDING_BYTES = 1 << 20
+_FIRST = b'{"seq":%d,"at_s":%.6f,"repeat":false,%b'
+_REPEAT = b'{"seq":%d,"at_s":%.6f,"repeat":true,%b'
 
 
 class CallJournal:
@@ -44,9 +46,9 @@ class CallJournal:
         """The agent starts now: `at_s` of every later line counts from here."""
         self._zero = self._clock()
 
-    def add(self, tail: bytes) -> bytes:
+    def add(self, tail: bytes, repeat: bool = False) -> bytes:
         """Append the line that ends in `tail`, and return it."""
-        line = b'{"seq":%d,"at_s":%.6f,%b' % (self.seq, self._clock() - self._zero, tail)
+        line = (_REPEAT if repeat else _FIRST) % (self.seq, self._clock() - self._zero, tail)
         self.seq += 1
         self._lines.append(line)
         self._pending += len(line)
@@ -93,7 +95,7 @@ class CallJournal:
 
 
 def tail(members: dict[str, Any]) -> bytes:
-    """The line's constant part: every member of `CallRecord` but `seq` and `at_s`."""
+    """The line's constant part: every member of `CallRecord` but `seq`, `at_s` and `repeat`."""
     return orjson.dumps(members)[1:] + b"\n"
 
 
