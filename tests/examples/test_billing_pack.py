@@ -13,7 +13,7 @@ PACKS = Path(__file__).parents[2] / "examples" / "packs"
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file that the script writes: path → bytes."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if name not in ("manifest.json", "frozen_at.txt")}
+    return {name: data for name, data in found.items() if name not in ("manifest.json", "frozen_at.txt", "card.yaml")}
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])

@@ -20,6 +20,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "run-plan": ("run_plan", "RunPlan"),
     "report": ("report", "Report"),
     "baselines": ("baselines", "Baselines"),
+    "check": ("check_result", "CheckResult"),
 }
 """Name → module and class in `scoresheet.documents`."""
 

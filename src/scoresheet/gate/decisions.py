@@ -13,8 +13,9 @@ class Decision:
     secondary: str
     """Must be among the card's secondaries."""
     forbidden: str
-    needs: tuple[Literal["workspace", "model", "estimate", "card"], ...]
-    """What a run must have for the pair to be computed: a workspace, the model's tokens, an estimate, a card."""
+    needs: tuple[Literal["workspace", "tests", "model", "estimate", "card"], ...]
+    """What a run must have for the pair to be computed: a workspace, frozen tests, the model's tokens, an estimate, a
+    card."""
 
 
 TABLE: tuple[Decision, ...] = (
@@ -23,7 +24,7 @@ TABLE: tuple[Decision, ...] = (
         "holdout pass@1 with frozen tests",
         "patch size in changed lines",
         "accuracy",
-        ("workspace",),
+        ("workspace", "tests"),
     ),
     Decision(
         "is it cheaper than a human here?",

@@ -8,6 +8,9 @@ from scoresheet.canonical import JsonValue
 from scoresheet.errors import Finding
 from scoresheet.yaml12 import Located
 
+LONGEST = 400
+"""Characters of a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class PackFacts:
@@ -57,7 +60,9 @@ class CardFacts:
         return f"{self.path}:{self.located.place('/' + pointer.replace('.', '/'))}"
 
     def finding(self, rule: str, pointer: str, what: str, mend: str) -> Finding:
-        """A finding at a dotted path."""
+        """A finding at a dotted path. What a card quotes at length is cut: a message is one line."""
+        if len(what) > LONGEST:
+            what = what[: LONGEST - 1] + "…"
         return Finding(rule, self.place(pointer), what, mend)
 
 

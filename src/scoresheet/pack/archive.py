@@ -16,6 +16,8 @@ from scoresheet.digest import Digest, FileDigest
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import tree
 
+BLOCK = tarfile.BLOCKSIZE
+"""Content is filled up to whole blocks."""
 _CHUNK = 1 << 20
 _RECORD = 10240
 """POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
@@ -61,18 +63,29 @@ def blocks(root: str | Path, files: Mapping[str, FileDigest]) -> Iterator[bytes]
     length = 0
     with tree.opened_root(root) as root_fd:
         for path in sorted(files, key=str.encode):
-            for block in itertools.chain((_header(path, files[path]),), _content(root_fd, path, files[path])):
+            for block in entry(root_fd, path, files[path]):
                 length += len(block)
                 yield block
+    yield end(length)
+
+
+def entry(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
+    """The blocks of one file below an open folder. Raises `Refused` when it is not what `facts` says."""
+    return itertools.chain((header(path, facts),), _content(root_fd, path, facts))
+
+
+def end(length: int) -> bytes:
+    """What closes an archive whose entries took `length` bytes."""
     length += 2 * tarfile.BLOCKSIZE
-    yield bytes(2 * tarfile.BLOCKSIZE + -length % _RECORD)
+    return bytes(2 * tarfile.BLOCKSIZE + -length % _RECORD)
 
 
-def _header(path: str, facts: FileDigest) -> bytes:
-    entry = tarfile.TarInfo(path)
-    entry.size = facts.size
-    entry.mode = 0o755 if facts.exec else 0o644
-    return entry.tobuf(tarfile.PAX_FORMAT)
+def header(path: str, facts: FileDigest) -> bytes:
+    """The blocks that stand before a file's content."""
+    member = tarfile.TarInfo(path)
+    member.size = facts.size
+    member.mode = 0o755 if facts.exec else 0o644
+    return member.tobuf(tarfile.PAX_FORMAT)
 
 
 def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:

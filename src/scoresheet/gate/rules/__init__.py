@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scoresheet.errors import Finding
 from scoresheet.gate.facts import CardFacts, Findings
-from scoresheet.gate.rules import card, metrics, pack, split
+from scoresheet.gate.rules import card, metrics, pack, split, task_card
 
 Rule = Callable[[CardFacts], Findings]
 
@@ -18,6 +18,8 @@ RULES: tuple[Rule, ...] = (
     card.card_fields,
     card.card_types,
     card.card_unknown,
+    card.card_parts,
+    task_card.card_triage_defaults,
     card.card_git_sha,
     card.card_fixture_hash,
     card.card_human,
@@ -44,6 +46,13 @@ RULES: tuple[Rule, ...] = (
     pack.pack_retries,
 )
 
+TASK_CARD_RULES: tuple[Rule, ...] = (
+    task_card.task_card_is_mapping,
+    task_card.task_card_unknown,
+    task_card.task_card_kinds,
+    task_card.task_card_types,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -57,3 +66,8 @@ class Judged:
 def judge(facts: CardFacts) -> Judged:
     """Run every rule on a card; every finding, in the order of the rules."""
     return Judged(len(RULES), tuple(finding for rule in RULES for finding in rule(facts)))
+
+
+def judge_task_card(facts: CardFacts) -> Judged:
+    """Run every rule on a task card; every finding, in the order of the rules."""
+    return Judged(len(TASK_CARD_RULES), tuple(finding for rule in TASK_CARD_RULES for finding in rule(facts)))

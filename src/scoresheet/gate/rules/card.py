@@ -5,8 +5,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from scoresheet.canonical import JsonValue
+from scoresheet.documents.model import Many
+from scoresheet.documents.protocol_card import Estimates, Exclusion, LeakAllowance
 from scoresheet.gate.facts import CardFacts, Findings
 from scoresheet.gate.placeholder import is_placeholder
 
@@ -23,27 +28,27 @@ def _text(value: JsonValue) -> str | None:
         return None
     if isinstance(value, list):
         return "is a list, but must be text\nwrite one value, in quotes"
-    return f"is {_kind(value)}, but must be text\nput the value in quotes"
+    return f"is {kind_text(value)}, but must be text\nput the value in quotes"
 
 
 def _texts(value: JsonValue) -> str | None:
     if not isinstance(value, list):
-        return f"is {_kind(value)}, but must be a list of text\nwrite [a, b], or one `- item` a line"
+        return f"is {kind_text(value)}, but must be a list of text\nwrite [a, b], or one `- item` a line"
     for place, item in enumerate(value):
         if not isinstance(item, str):
-            return f"holds {_kind(item)} at position {place + 1}, but must be a list of text\nput it in quotes"
+            return f"holds {kind_text(item)} at position {place + 1}, but must be a list of text\nput it in quotes"
         if is_placeholder(item):
             return f"holds the blank {item!r} at position {place + 1}\nfill it in, or remove it"
     return None
 
 
 def _bool(value: JsonValue) -> str | None:
-    return None if isinstance(value, bool) else f"is {_kind(value)}, but must be true or false\nwrite false"
+    return None if isinstance(value, bool) else f"is {kind_text(value)}, but must be true or false\nwrite false"
 
 
 def _whole(value: JsonValue) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"is {_kind(value)}, but must be a whole number\nwrite digits only, such as 7"
+        return f"is {kind_text(value)}, but must be a whole number\nwrite digits only, such as 7"
     if not 0 <= value <= _LARGEST:
         return f"is {value}, but must be from 0 to 2^53-1\nwrite a number in that range"
     return None
@@ -51,17 +56,15 @@ def _whole(value: JsonValue) -> str | None:
 
 def _number(value: JsonValue) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return (
-            f"is {_kind(value)}, but must be a number\nwrite a plain number of seconds or degrees, such as 180 or 0.0"
-        )
-    if not math.isfinite(value) or value < 0:
+        return f"is {kind_text(value)}, but must be a number\nwrite a plain number, such as 180 or 0.0"
+    if (isinstance(value, float) and not math.isfinite(value)) or value < 0:
         return f"is {value}, but must be finite and not negative\nwrite a number from 0 upward"
     return None
 
 
 def _counts(value: JsonValue) -> str | None:
     if not isinstance(value, dict):
-        return f"is {_kind(value)}, but must map each kind to its number of tasks\nwrite {{bugfix: 3, feature: 2}}"
+        return f"is {kind_text(value)}, but must map each kind to its number of tasks\nwrite {{bugfix: 3, feature: 2}}"
     for name, count in value.items():
         if reason := _whole(count):
             return f"says of {name!r} what {reason}"
@@ -70,7 +73,7 @@ def _counts(value: JsonValue) -> str | None:
 
 def _lists(value: JsonValue) -> str | None:
     if not isinstance(value, dict):
-        return f"is {_kind(value)}, but must map each origin to its task ids\nwrite {{synthetic: [task-1, task-2]}}"
+        return f"is {kind_text(value)}, but must map each origin to its task ids\nwrite {{synthetic: [task-1, task-2]}}"
     for name, items in value.items():
         if reason := _texts(items):
             return f"under {name!r} {reason}"
@@ -78,11 +81,13 @@ def _lists(value: JsonValue) -> str | None:
 
 
 def _map(value: JsonValue) -> str | None:
-    return None if isinstance(value, dict) else f"is {_kind(value)}, but must be a mapping\nwrite `name: value` lines"
+    return (
+        None if isinstance(value, dict) else f"is {kind_text(value)}, but must be a mapping\nwrite `name: value` lines"
+    )
 
 
 def _list(value: JsonValue) -> str | None:
-    return None if isinstance(value, list) else f"is {_kind(value)}, but must be a list\nwrite `- item` lines"
+    return None if isinstance(value, list) else f"is {kind_text(value)}, but must be a list\nwrite `- item` lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,12 @@ FIELDS: dict[str, Field] = {
 }
 """Every member of the card, in the order in which it is written and judged."""
 
+_PARTS: dict[str, TypeAdapter[Any]] = {
+    "publishing.excluded": TypeAdapter(Many[Exclusion], config=ConfigDict(strict=True)),
+    "publishing.upstreams": TypeAdapter(dict[str, str], config=ConfigDict(strict=True)),
+    "leak_allow": TypeAdapter(Many[LeakAllowance], config=ConfigDict(strict=True)),
+    "metrics.estimates": TypeAdapter(Estimates),
+}
 _SECTIONS = tuple(dict.fromkeys(name.partition(".")[0] for name in FIELDS))
 _INNER: dict[str, tuple[str, ...]] = {
     section: tuple(name.partition(".")[2] for name in FIELDS if name.startswith(section + ".")) for section in _SECTIONS
@@ -162,7 +173,7 @@ def is_empty(value: JsonValue, field: Field) -> bool:
 def card_is_mapping(facts: CardFacts) -> Findings:
     """The card is a mapping."""
     if not isinstance(facts.located.value, dict):
-        what = f"the card is {_kind(facts.located.value)}, but must be a mapping"
+        what = f"the card is {kind_text(facts.located.value)}, but must be a mapping"
         yield facts.finding("card-mapping", "", what, "start from the template of `scoresheet init`")
 
 
@@ -191,7 +202,7 @@ def card_types(facts: CardFacts) -> Findings:
             yield facts.finding(
                 "card-type",
                 section,
-                f"{section} is {_kind(value)}, but must be a mapping",
+                f"{section} is {kind_text(value)}, but must be a mapping",
                 "indent its members under it",
             )
     for name, field in FIELDS.items():
@@ -210,16 +221,40 @@ def card_unknown(facts: CardFacts) -> Findings:
         return
     for name, value in card.items():
         if name not in _SECTIONS:
-            yield facts.finding("card-unknown", name, f"{name} is not a member of the card", _nearest(name, _SECTIONS))
+            yield facts.finding("card-unknown", name, f"{name} is not a member of the card", nearest(name, _SECTIONS))
         elif _INNER[name] and isinstance(value, dict):
             for inner in value:
                 if inner not in _INNER[name]:
                     dotted = f"{name}.{inner}"
                     yield facts.finding(
-                        "card-unknown", dotted, f"{dotted} is not a member of the card", _nearest(inner, _INNER[name])
+                        "card-unknown", dotted, f"{dotted} is not a member of the card", nearest(inner, _INNER[name])
                     )
+    estimates = facts.get("metrics.estimates")
+    for inner in estimates if isinstance(estimates, dict) else ():
+        if inner not in Estimates.model_fields:
+            dotted = f"metrics.estimates.{inner}"
+            what = f"{dotted} is not a member of the card"
+            yield facts.finding("card-unknown", dotted, what, nearest(inner, tuple(Estimates.model_fields)))
     yield from _unknown_parts(facts, "leak_allow", ("match_sha256", "reason"))
     yield from _unknown_parts(facts, "publishing.excluded", ("tool", "task", "reason"))
+
+
+def card_parts(facts: CardFacts) -> Findings:
+    """Exclusions, upstreams, leak allowances and estimates are of their form, down to each member."""
+    for pointer, adapter in _PARTS.items():
+        value = facts.get(pointer)
+        if value is None:
+            continue
+        try:
+            adapter.validate_python(value)
+        except ValidationError as error:
+            for fault in error.errors(include_url=False, include_input=False, include_context=False):
+                inner = [str(part) for part in fault["loc"]]
+                if fault["type"] in ("extra_forbidden", "model_type", "model_attributes_type") or not inner:
+                    continue  # other rules name it
+                dotted = ".".join((pointer, *inner))
+                what = f"{dotted} is not right: {fault['msg'].removeprefix('Value error, ')}"
+                yield facts.finding("card-type", dotted, what, "correct it, or remove it")
 
 
 def card_schema(facts: CardFacts) -> Findings:
@@ -326,21 +361,23 @@ def _unknown_parts(facts: CardFacts, pointer: str, known: tuple[str, ...]) -> Fi
     for place, item in enumerate(items if isinstance(items, list) else ()):
         where = f"{pointer}.{place}"
         if not isinstance(item, dict):
-            what = f"{pointer} holds {_kind(item)} at position {place + 1}, but must hold mappings"
+            what = f"{pointer} holds {kind_text(item)} at position {place + 1}, but must hold mappings"
             yield facts.finding("card-type", where, what, f"write {', '.join(known)} under each `-`")
             continue
         for name in item:
             if name not in known:
                 what = f"{where}.{name} is not a member of the card"
-                yield facts.finding("card-unknown", f"{where}.{name}", what, _nearest(name, known))
+                yield facts.finding("card-unknown", f"{where}.{name}", what, nearest(name, known))
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> str:
+def nearest(name: str, known: tuple[str, ...]) -> str:
+    """The mend of a member that the format does not know."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else "remove it, or keep it under attachments"
 
 
-def _kind(value: JsonValue) -> str:
+def kind_text(value: JsonValue) -> str:
+    """A value as a message names it."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

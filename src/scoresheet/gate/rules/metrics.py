@@ -79,12 +79,15 @@ def metrics_computable(facts: CardFacts) -> Findings:
     """A run of this pack can compute the primary and its secondary."""
     primary = facts.get(PRIMARY)
     decision = decision_of(primary) if isinstance(primary, str) else None
-    if decision is None or facts.pack is None:
+    if decision is None:
         return
-    if "workspace" in decision.needs and "workspace" not in facts.pack.kinds:
+    another = f"choose another row of the decision table, such as {TABLE[3].primary!r}"
+    if "workspace" in decision.needs and facts.pack is not None and "workspace" not in facts.pack.kinds:
         what = f"{PRIMARY} {decision.primary!r} needs workspace tasks, and the pack has none"
-        mend = f"choose another row of the decision table, such as {TABLE[3].primary!r}"
-        yield facts.finding("metrics-computable", PRIMARY, what, mend)
+        yield facts.finding("metrics-computable", PRIMARY, what, another)
+    elif "tests" in decision.needs and facts.pack is not None and not facts.pack.test_commands:
+        what = f"{PRIMARY} {decision.primary!r} needs frozen tests, and no task has an oracle of kind pytest"
+        yield facts.finding("metrics-computable", PRIMARY, what, another)
     if "estimate" in decision.needs and facts.get("metrics.estimates.human_minutes_per_task") is None:
         what = f"{PRIMARY} needs metrics.estimates.human_minutes_per_task, which is not there"
         yield facts.finding(

@@ -7,7 +7,8 @@ def pack_tools(facts: CardFacts) -> Findings:
     """Every tool that the pack offers is on the allowlist."""
     if facts.pack is None or not isinstance(facts.get("controls.tool_allowlist"), list):
         return
-    outside = [name for name in facts.pack.tools if name not in facts.texts("controls.tool_allowlist")]
+    allowed = frozenset(facts.texts("controls.tool_allowlist"))
+    outside = [name for name in facts.pack.tools if name not in allowed]
     if outside:
         what = f"the pack offers {', '.join(outside)}, outside controls.tool_allowlist"
         yield facts.finding("pack-tools", "controls.tool_allowlist", what, "allow them, or take them out of the tasks")

@@ -1,0 +1,160 @@
+"""What a card can be compared with in its frozen pack: facts of every task, and the digest of the pack's tarball.
+
+One pass: each file is read once, held against the manifest, and hashed as `freeze --tar` would write it.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from scoresheet import canonical, digest
+from scoresheet.canonical import JsonValue
+from scoresheet.digest import Digest, FileDigest
+from scoresheet.documents.task import Task
+from scoresheet.errors import Finding, Refused
+from scoresheet.gate.facts import PackFacts
+from scoresheet.gate.placeholder import is_placeholder
+from scoresheet.pack import archive, freeze, tree
+from scoresheet.pack.folder import Pack
+
+LABELS = frozenset({"task_id", "split", "origin", "licence", "tags", "cluster_id", "card"})
+"""What a task says about itself: two tasks that differ only here are copies of each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A frozen pack as its card sees it."""
+
+    pack: PackFacts
+    fixture_sha256: Digest
+    """Of the tarball that `freeze --tar` would write now."""
+    findings: tuple[Finding, ...]
+    """Files that are not what was frozen; `where` is the path in the pack."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    ids: list[str] = field(default_factory=list)
+    content: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    tools: set[str] = field(default_factory=set)
+    commands: dict[str, str] = field(default_factory=dict)
+    kinds: set[str] = field(default_factory=set)
+
+    def add(self, task: Mapping[str, JsonValue]) -> None:
+        task_id = str(task["task_id"])
+        self.ids.append(task_id)
+        content = {name: value for name, value in task.items() if name not in LABELS}
+        self.content[task_id] = hashlib.sha256(canonical.jcs_fast(content)).hexdigest()
+        if isinstance(origin := task.get("origin"), str):
+            self.origins[task_id] = origin
+        for tool in _items(task.get("tools")):
+            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
+                self.tools.add(name)
+        oracle = task.get("oracle")
+        if isinstance(oracle, dict) and oracle.get("kind") == "pytest":
+            self.commands[task_id] = str(oracle.get("test_command", ""))
+        self.kinds.add(str(task.get("kind", "replay")))
+
+
+def look(pack: Pack) -> Suite:
+    """The facts of a frozen pack, with every file that is not what was frozen. Raises `Usage`, `Refused`."""
+    seen = _Seen()
+    findings: list[Finding] = []
+    tarball = hashlib.sha256()
+    length = 0
+    listing = tree.listing(pack.root)
+    with tree.opened_root(pack.root) as root_fd:
+        for listed in listing.files:
+            path = listed.path
+            if path in freeze.BESIDE:
+                continue
+            expected = pack.manifest.tasks.get(path)
+            try:
+                if expected is None:
+                    blocks = archive.entry(root_fd, path, _digest(root_fd, path))
+                    if freeze.is_tool(path):
+                        seen.tools.add(path[6:-5])
+                else:
+                    facts, data = tree.read_at(root_fd, path)
+                    if facts.sha256 != expected:
+                        what = "not the bytes that were frozen"
+                        findings.append(Finding("pack-differs", path, what, "restore it, or freeze again"))
+                    findings.extend(_task(path, data, seen))
+                    blocks = iter((archive.header(path, facts), data, bytes(-len(data) % archive.BLOCK)))
+                for block in blocks:
+                    tarball.update(block)
+                    length += len(block)
+            except Refused as refused:
+                findings.extend(refused.findings)
+    tarball.update(archive.end(length))
+    manifest = pack.manifest
+    facts_of_pack = PackFacts(
+        task_ids=tuple(seen.ids),
+        content=seen.content,
+        origins=seen.origins,
+        tools=tuple(sorted(seen.tools)),
+        timeout_s=manifest.timeout_s,
+        seed=manifest.seed,
+        retries=manifest.retries,
+        test_commands=seen.commands,
+        kinds=frozenset(seen.kinds),
+    )
+    return Suite(facts_of_pack, Digest(tarball.hexdigest()), tuple(findings))
+
+
+def blanks(root: str | Path) -> Iterator[Finding]:
+    """Every blank that a task file still holds, such as the template's REPLACE_ME."""
+    with tree.opened_root(root) as root_fd:
+        for entry in tree.listing(root).files:
+            if not freeze.is_task(entry.path):
+                continue
+            try:
+                data = tree.read_at(root_fd, entry.path)[1]
+                task = canonical.loads(data)
+            except (Refused, canonical.JsonError):
+                continue  # the pack's own rules name it
+            for pointer in _blank_members(task, ""):
+                where = f"{entry.path}#{pointer}"
+                yield Finding("task-blank", where, f"{pointer[1:].replace('/', '.')} is empty", "fill it in")
+
+
+def _blank_members(value: JsonValue, pointer: str) -> Iterator[str]:
+    """Pointers of blanks in what a task's author writes; recordings are left alone."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if pointer or name in ("prompt", "expected", "origin", "licence", "oracle"):
+                yield from _blank_members(item, f"{pointer}/{name}")
+    elif isinstance(value, str) and value and pointer.startswith(("/prompt", "/expected")):
+        if value.lstrip().upper().startswith("REPLACE_ME"):
+            yield pointer
+    elif isinstance(value, str) and is_placeholder(value):
+        yield pointer
+
+
+def _task(path: str, data: bytes, seen: _Seen) -> Iterator[Finding]:
+    try:
+        task = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        task = None
+    if isinstance(task, dict) and isinstance(task.get("task_id"), str):
+        seen.add(task)
+    else:
+        what = "not a task: a JSON object with a task_id"
+        yield Finding(f"{Task.rule}-json", path, what, "run `scoresheet check` on the pack")
+
+
+def _digest(root_fd: int, path: str) -> FileDigest:
+    fd = tree.opened(root_fd, path)
+    try:
+        return digest.of_open(fd, path)
+    finally:
+        os.close(fd)
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
