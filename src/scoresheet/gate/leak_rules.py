@@ -32,7 +32,7 @@ class Rule:
     """Its last group, or the whole match, is the secret."""
     accept: Accept | None = None
     behind: int | None = 0
-    """How many bytes before its anchor a match begins; `None` when that varies."""
+    """How many bytes before its anchor a match begins; `None`: with the word that ends there."""
     any_case: bool = False
     """Anchors are lower case, and are searched in the lower-cased text."""
     glance: re.Pattern[bytes] | None = None
@@ -117,7 +117,8 @@ def _matches(rule: Rule, block: bytes, text: bytes) -> Iterator[re.Match[bytes]]
             if rule.glance is not None and not rule.glance.match(block, at):
                 match = None
             elif rule.behind is None:
-                match = rule.pattern.search(block, max(0, at - _BEFORE), at + after)
+                word = _WORD.search(block, max(0, at - _BEFORE), at)
+                match = rule.pattern.match(block, word.start(), at + after) if word else None
             else:
                 match = rule.pattern.match(block, max(0, at - rule.behind), at + after)
             if match is not None:
@@ -151,6 +152,10 @@ def _assigned(match: re.Match[bytes], before: bytes) -> bool:
     return _NOT_SECRET_NAME.search(match[1]) is None and decoys.is_random(match[match.lastindex or 0])
 
 
+def _parameter(match: re.Match[bytes], before: bytes) -> bool:
+    return _QUERY.search(before) is not None and decoys.is_random(match[match.lastindex or 0])
+
+
 def _url_password(match: re.Match[bytes], before: bytes) -> bool:
     return decoys.is_password(match[1], match[3], match[2])
 
@@ -167,6 +172,8 @@ def _phone(match: re.Match[bytes], before: bytes) -> bool:
     return 9 <= len(leak_numbers.digits(match[1])) <= 15 and not leak_numbers.is_fictional(match[1])
 
 
+_WORD = re.compile(rb"[\w.+-]+$")
+_QUERY = re.compile(rb"[?&;][\w.-]{0,24}$")
 _NOT_BASE64 = re.compile(rb"\\[nrt]|[^A-Za-z0-9+/=]")
 _NOT_SECRET_NAME = re.compile(
     rb"(?i)(?:id|ids|name|hash|sha\d*|digest|fingerprint|path|file|url|uri|arn|version|ttl|len|length|count|type|env|ref"
@@ -295,8 +302,8 @@ RULES: tuple[Rule, ...] = (
     _named(
         "parameter",
         "passw secret key token",
-        rf"(?i)(?<=[?&;])((?:{_NAME})[\w-]{{0,16}})=([^&;#\s\"'<>\\]{{12,400}})",
-        _assigned,
+        rf"(?i)((?:{_NAME})[\w-]{{0,16}})=([^&;#\s\"'<>\\]{{12,400}})",
+        _parameter,
     ),
     Rule(
         "leak-e-mail",

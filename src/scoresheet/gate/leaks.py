@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from scoresheet import errors
 from scoresheet.documents.protocol_card import LeakAllowance
-from scoresheet.errors import Usage
+from scoresheet.errors import Refused, Usage
 from scoresheet.gate import leak_content, leak_rules
 from scoresheet.gate.leak_content import Content, Placed, Unknown, shown
 from scoresheet.pack import tree
@@ -29,6 +30,10 @@ MOST_FILE_BYTES = 256 << 20
 _ALONE = 3 << 20
 """Bytes up to which starting processes costs more than it saves."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+Second = Callable[[str | Path], tuple[tuple[Placed, ...], tuple[Unknown, ...]]]
+"""Another scanner: findings, and what it could not search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,36 @@ def leak_flag(scan: Scan) -> bool | Literal["unknown"]:
     return "unknown" if scan.unknown or not scan.files else False
 
 
-def scan(path: str | Path, allow: Iterable[LeakAllowance] = (), progress: Progress = tree.quiet) -> Scan:
+def allowances(card: str | Path) -> tuple[LeakAllowance, ...]:
+    """The `leak_allow` of a protocol card. Raises `Usage` when the file can't be read, `Refused` when it is wrong."""
+    from scoresheet import yaml12
+
+    try:
+        data = Path(card).read_bytes()
+    except OSError as error:
+        raise Usage(f"the card can't be read: {error.strerror}", str(card)) from error
+    try:
+        value = yaml12.load(data).value
+    except yaml12.YamlError as error:
+        raise error.with_place(str(card)) from error
+    entries = value.get("leak_allow") if isinstance(value, dict) else None
+    if entries is not None and not isinstance(entries, list):
+        what = "leak_allow is no list"
+        raise Refused(what, [errors.Finding("card-type", f"{card}#/leak_allow", what)], str(card))
+    return tuple(
+        LeakAllowance.from_value(entry, f"{card}#/leak_allow/{place}") for place, entry in enumerate(entries or ())
+    )
+
+
+def scan(
+    path: str | Path,
+    allow: Iterable[LeakAllowance] = (),
+    progress: Progress = tree.quiet,
+    second: Second | None = None,
+) -> Scan:
     """The leaks of the file or folder at `path`. Raises `Usage` when it can't be read.
+
+    `second` is another scanner, whose findings are added.
 
     `path` itself may be a symlink: the user named it.
     """
@@ -86,6 +119,8 @@ def scan(path: str | Path, allow: Iterable[LeakAllowance] = (), progress: Progre
         listing = _single(root)
         root = root.parent
     contents = _searched(root, listing.files, progress)
+    if second is not None and listing.files:
+        contents.append(Content(*second(path)))
     allowances = {each.match_sha256: each for each in allow}
     found = sorted(
         {*listing.findings, *(placed for content in contents for placed in content.findings)},
