@@ -29,6 +29,7 @@ MOST_FILE_BYTES = 256 << 20
 """A file over this is not read: it is unknown."""
 _ALONE = 3 << 20
 """Bytes up to which starting processes costs more than it saves."""
+_PROCESS: tuple[str, ...] = ("-m", "scoresheet.gate.leak_process")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -278,7 +279,7 @@ def _by_processes(root: Path, queue: _Queue, add: _Add) -> None:
 
 def _by_process(root: Path, queue: _Queue, batch: list[Entry], add: _Add) -> list[Entry]:
     """Search `batch` and all that follow in a process of its own; the batch at which it died, if it did."""
-    command = [sys.executable, "-m", "scoresheet.gate.leak_process", str(root)]
+    command = [sys.executable, *_PROCESS, str(root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
