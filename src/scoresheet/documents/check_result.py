@@ -6,7 +6,7 @@ from pydantic import Field
 
 from scoresheet.documents.model import Many, Sha256, ToolDocument
 
-Kind = Literal["pack", "protocol card", "task card"]
+Kind = Literal["pack", "protocol card", "task card", "score"]
 
 
 class CheckFinding(ToolDocument):

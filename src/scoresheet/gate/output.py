@@ -21,7 +21,8 @@ MOST_RESULTS = 25_000
 Relative = Callable[[str], str]
 """A path as the command reached it → the same from the repository's root, with `/`."""
 
-_GATES = ("card-", "metrics-", "split-", "task-card-", "task-blank")
+_GATES = ("card-", "claim-", "metrics-", "split-", "task-card-", "task-blank")
+_REPORT = ("report-", "rows-")
 _BESIDE = frozenset({"pack-tools", "pack-test-command", "pack-clock", "pack-seed", "pack-retries"})
 _PACK_OWN = frozenset({"task-card-derived"})
 
@@ -77,7 +78,8 @@ def github(checked: CheckResult, relative: Relative) -> str:
     for _, found in _all(checked):
         place = [("file", relative(found.path)), ("title", f"{found.rule_}")]
         if found.line is not None:
-            place[1:1] = [("line", str(found.line)), ("col", str(found.column))]
+            place[1:1] = [("line", str(found.line))]
+            place[2:2] = [] if found.column is None else [("col", str(found.column))]
         properties = ",".join(f"{name}={_property(value)}" for name, value in place)
         message = plain(found.what) + (f"\n{plain(found.mend)}" if found.mend else "")
         lines.append(f"::{found.severity} {properties}::{_data(message)}\n")
@@ -117,10 +119,10 @@ def sarif(checked: CheckResult, version: str, relative: Relative) -> str:
     return json.dumps(log, indent=2) + "\n"
 
 
-def junit(checked: CheckResult) -> str:
+def junit(checked: CheckResult, name: str = "scoresheet check") -> str:
     """JUnit XML: one case for each target, failed by its findings."""
-    top = ElementTree.Element("testsuites", name="scoresheet check")
-    suite = ElementTree.SubElement(top, "testsuite", name="scoresheet check")
+    top = ElementTree.Element("testsuites", name=name)
+    suite = ElementTree.SubElement(top, "testsuite", name=name)
     failed = [target for target in checked.targets if not target.ok]
     for element in (top, suite):
         element.set("tests", str(len(checked.targets)))
@@ -149,6 +151,8 @@ def help_uri(rule: str) -> str:
 
 def page_of(rule: str) -> str:
     """The page of the docs that holds a rule's section."""
+    if rule.startswith(_REPORT):
+        return "reports.md"
     ours = rule in _BESIDE or (rule.startswith(_GATES) and rule not in _PACK_OWN)
     return "gates.md" if ours else "packs.md"
 
@@ -166,6 +170,9 @@ def _lines(target: CheckTarget) -> Iterator[str]:
     match target.kind:
         case "pack":
             yield from _pack_lines(target)
+        case "score":
+            for found in target.findings:
+                yield f"{found.severity}: {plain(found.what)} — {plain(found.where)} [{found.rule_}]"
         case "protocol card" | "task card":
             yield f"{target.kind} {'ok' if target.ok else 'invalid:'}"
             for found in target.findings:
@@ -199,7 +206,9 @@ def _sarif_result(found: CheckFinding, place: int, relative: Relative) -> dict[s
     uri = relative(found.path)
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(uri)}}
     if found.line is not None:
-        physical["region"] = {"startLine": found.line, "startColumn": found.column}
+        physical["region"] = {"startLine": found.line}
+        if found.column is not None:
+            physical["region"]["startColumn"] = found.column
     said = f"{found.what}\n{found.mend}" if found.mend else found.what
     print_of = hashlib.sha256("\0".join((found.rule_, uri, found.what)).encode()).hexdigest()
     return {

@@ -1,0 +1,231 @@
+"""The scores that a text holds: report blocks, report JSON, rows. Pure: text in, claims out.
+
+A claim is whatever a reader takes for a score, whole or not: a cut block can't be judged, and is a claim all the same.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scoresheet import canonical
+from scoresheet.canonical import JsonValue
+from scoresheet.publish.block import BANNER
+
+MARKS = (b"manifest_sha256", b"_mean", b"episode_seed")
+"""A file without any of these holds no score."""
+MARKS_16 = tuple(mark.decode().encode(code) for mark in MARKS for code in ("utf-16-le", "utf-16-be"))
+
+_FORMAT = "scoresheet-report/"
+_METRIC = re.compile(r"success(?:_after_[0-9]+_retries)?_(?:mean|ci95)")
+_FIGURE = re.compile(r"\bsuccess(?:_after_[0-9]+_retries)?_mean\W{1,12}[0-9]")
+_PACK = re.compile(r"\bmanifest_sha256\W{1,12}[0-9a-f]{64}\b|\btool-replay-v[0-9]")
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_LINE = re.compile(r"(?P<mark>[\s>*+\-#|`/;%]*)(?P<key>[a-z][a-z0-9_]*)[`*_]*\s*[:|](?:[\s`*]+(?P<value>.*))?")
+_OPENING = re.compile(r"^[\s>*+\-#|`/;%]*\{", re.MULTILINE)
+_ROW = frozenset({"manifest_sha256", "task_id", "repeat", "success"})
+_TRIES, _WORK_BYTES = 10_000, 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A score in a text."""
+
+    line: int
+    digest: str
+    """By which `--accept` names it: of the block's lines, or of the JSON value (RFC 8785)."""
+    draft: bool
+    pairs: tuple[tuple[str, str], ...] = ()
+    """A block: its `key: value` lines."""
+    value: Mapping[str, Any] | None = None
+    """JSON: the report."""
+    fault: str = ""
+    """Why it is no whole report; empty when it looks like one."""
+    rule: str = "claim-block"
+    """The rule of `fault`."""
+
+    def get(self, key: str) -> str | None:
+        """A member's text; `None` when it is absent or no text."""
+        if self.value is not None:
+            member = self.value.get(key)
+            return member if isinstance(member, str) else None
+        return next((value for name, value in self.pairs if name == key), None)
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Every digest that it quotes."""
+        quoted = json.dumps(self.value) if self.value is not None else " ".join(value for _, value in self.pairs)
+        return frozenset(_DIGEST.findall(quoted))
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file, whatever its encoding; what can't be read stands as U+FFFD."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8-sig", "replace")
+
+
+def is_rows(name: str, data: bytes) -> bool:
+    """True for a file of rows, by its name or because half of its lines are rows. `data` may be its beginning only."""
+    if name.rpartition("/")[2] == "rows.jsonl":
+        return True
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    if not any(b"task_id" in line for line in lines):
+        return False
+    return 2 * sum(_is_row(line) for line in lines) >= len(lines) > 0
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() >= _ROW
+
+
+def claims(data: bytes, prose: bool = True) -> tuple[Claim, ...]:
+    """Every score in a file, in the order of its text.
+
+    In `prose` a figure that belongs to no block is a claim too; in code it may be a variable.
+    """
+    text = decoded(data)
+    if not _METRIC.search(text) and not _PACK.search(text) and _FORMAT not in text:
+        return ()
+    spans: list[tuple[int, int]] = []
+    found: list[Claim] = []
+    for claim, start, end in (*_json(text), *_blocks(text)):
+        spans.append((start, end))
+        if claim is not None:
+            found.append(claim)
+    if prose and _PACK.search(text):
+        found += _strays(text, spans)
+    return tuple(sorted(found, key=lambda claim: claim.line))
+
+
+def _json(text: str) -> Iterator[tuple[Claim | None, int, int]]:
+    """Reports in JSON, wherever an object begins a line."""
+    if '"' not in text or (_FORMAT not in text and not _METRIC.search(text)):
+        return
+    try:
+        value = canonical.loads(text)
+    except canonical.JsonError:
+        pass
+    else:
+        for report in _reports(value):
+            yield _of_json(report, 1), 0, len(text)
+        return
+    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    at, work = 0, 0
+    for _ in range(_TRIES):
+        opening = _OPENING.search(text, at)
+        if opening is None or work > _WORK_BYTES:
+            return
+        start = opening.end() - 1
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            work += getattr(error, "pos", start) - start
+            at = opening.end()
+            continue
+        for report in _reports(value):
+            yield _of_json(report, _line_of(text, start)), start, end
+        at = end
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a member stands twice")
+    return dict(pairs)
+
+
+def _reports(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    """The reports in a JSON value, at any depth."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            figures = any(_METRIC.fullmatch(key) for key in one)
+            if figures and (isinstance(one.get("manifest_sha256"), str) or str(one.get("format")).startswith(_FORMAT)):
+                yield one
+            else:
+                waiting += one.values()
+
+
+def _of_json(value: dict[str, JsonValue], line: int) -> Claim:
+    try:
+        digest = hashlib.sha256(canonical.jcs(value)).hexdigest()
+    except canonical.JsonError as error:
+        return Claim(line, "", draft=False, value=value, fault=f"the report is not strict JSON: {error.what}")
+    fault = "" if isinstance(value.get("rows_sha256"), str) else "the report does not name its rows (rows_sha256)"
+    return Claim(line, digest, value.get("draft") is True, value=value, fault=fault)
+
+
+def _blocks(text: str) -> Iterator[tuple[Claim | None, int, int]]:
+    """Runs of `key: value` lines that hold both `protocol` and `manifest_sha256`."""
+    if "manifest_sha256" not in text:
+        return
+    pairs: list[tuple[str, str]] = []
+    lines: list[str] = []
+    first = start = at = 0
+    for number, line in enumerate((*text.split("\n"), ""), 1):
+        bare = line.strip()
+        match = _LINE.fullmatch(bare)
+        if bare.endswith(BANNER) or match:
+            if not lines:
+                first, start = number, at
+            lines.append(bare)
+            if match and not bare.endswith(BANNER):
+                value = (match["value"] or "").strip()
+                pairs.append((match["key"], value.rstrip(" |`*") if match["mark"].strip() else value))
+        elif lines:
+            if {"protocol", "manifest_sha256"} <= dict(pairs).keys():
+                yield _of_block(tuple(pairs), lines, first), start, at
+            pairs, lines = [], []
+        at += len(line) + 1
+
+
+def _of_block(pairs: tuple[tuple[str, str], ...], lines: list[str], line: int) -> Claim:
+    digest = hashlib.sha256("".join(f"{each}\n" for each in lines).encode()).hexdigest()
+    keys = [key for key, _ in pairs]
+    before = pairs[: keys.index("protocol")]
+    said, banner = ("draft", "true") in before, any(each.endswith(BANNER) for each in lines)
+    if said != banner:
+        lacking = "`draft: true`" if banner else f"`{BANNER}`"
+        fault = f"a draft keeps both of its first lines: {lacking} is not there"
+        return Claim(line, digest, draft=False, pairs=pairs, fault=fault, rule="claim-draft")
+    lacking_keys = [] if said else [name for name in _always(keys) if name not in keys]
+    fault = f"the block is cut: it has no {', '.join(lacking_keys)}" if lacking_keys else ""
+    return Claim(line, digest, said, pairs=pairs, fault=fault)
+
+
+def _always(keys: list[str]) -> tuple[str, ...]:
+    """The lines without which a block is cut: its first twelve, and the rows that it is of."""
+    retried = next(
+        (key.removesuffix("_mean") for key in keys if re.fullmatch(r"success_after_\d+_retries_mean", key)), ""
+    )
+    success = retried or "success"
+    return (
+        "protocol", "manifest_sha256", "timeout_s", "retries", "seed", "repeats_per_task", f"{success}_mean",
+        f"{success}_ci95", "unauthorized_rate", "timeout_rate", "live_network", "excluded", "rows_sha256",
+    )  # fmt: skip
+
+
+def _strays(text: str, spans: list[tuple[int, int]]) -> Iterator[Claim]:
+    """Figures that stand in no block and in no report."""
+    for match in _FIGURE.finditer(text):
+        if any(start <= match.start() < end for start, end in spans):
+            continue
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        line = text[start : end if end >= 0 else len(text)].strip()
+        digest = hashlib.sha256(f"{line}\n".encode()).hexdigest()
+        fault = "a figure stands without its block: the lines from `protocol` to `rows_sha256` belong to it"
+        yield Claim(_line_of(text, match.start()), digest, draft=False, fault=fault)
+
+
+def _line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,161 @@
+"""A suite with one scored run, as files of a repository: a frozen pack, its complete card, the run, a README."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from scoresheet import canonical, digest
+from scoresheet.documents.receipt import GENESIS, ChainedReceipt
+from scoresheet.gate import suite
+from scoresheet.pack.folder import Pack
+from scoresheet.publish import block, run_folder
+from scoresheet.publish.admissible import Card
+from tests.publish import runs
+from tests.run import packs
+
+TASKS = tuple(f"t{number:02}" for number in range(8))
+PASSED = (2, 2, 1, 2, 0, 2, 2, 1)
+REPEATS = 2
+Files = dict[str, bytes]
+
+
+@cache
+def _files() -> tuple[tuple[str, bytes], ...]:
+    with TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        prompts = {task_id: f"answer {task_id}" for task_id in TASKS}
+        pack = packs.shop(root / "packs" / "shop", prompts, repeats=REPEATS)
+        card = _card(pack)
+        (root / "packs" / "shop" / "card.yaml").write_bytes(card)
+        run = root / "runs" / "careful"
+        manifest_sha256 = pack.manifest_sha256
+        plan = runs.plan(
+            len(TASKS),
+            REPEATS,
+            manifest={"upstreams": {"SHOP": "shop.example"}, "excluded": []},
+            manifest_sha256=manifest_sha256,
+            pack_tasks=len(TASKS),
+            card_sha256=digest.of(card),
+        )
+        rows = [
+            runs.row(
+                task_id,
+                repeat,
+                int(repeat < passed),
+                manifest_sha256=manifest_sha256,
+            )
+            for task_id, passed in zip(TASKS, PASSED, strict=True)
+            for repeat in range(REPEATS)
+        ]
+        sound = runs.baselines(oracle=12).model_copy(update={"manifest_sha256": manifest_sha256})
+        runs.write(run, plan, rows, confounds=b"", baselines=sound.text(), receipts=_receipts(manifest_sha256))
+        (run / "card.yaml").write_bytes(card)
+        (root / "README.md").write_text("# A suite\n")
+        return tuple(
+            sorted((str(path.relative_to(root)), path.read_bytes()) for path in root.rglob("*") if path.is_file())
+        )
+
+
+def files() -> Files:
+    """Path → bytes of the whole suite."""
+    return dict(_files())
+
+
+def without_run() -> Files:
+    """The suite before anything was scored."""
+    return {path: data for path, data in files().items() if not path.startswith("runs/")}
+
+
+def run_only() -> Files:
+    """What a score adds to the suite."""
+    return {path: data for path, data in files().items() if path.startswith("runs/")}
+
+
+@cache
+def report() -> tuple[str, str]:
+    """The report of the run, as its block and as JSON."""
+    with TemporaryDirectory() as scratch:
+        for path, data in run_only().items():
+            (Path(scratch) / Path(path).name).write_bytes(data)
+        run = run_folder.read(Path(scratch))
+        if run.evidence.card is None:
+            card = Card(run.plan.card_sha256 or "", (), frozenset(TASKS), False, 0.05)
+            run = replace(run, evidence=replace(run.evidence, card=card))
+        assert run.unmet == ()
+        return block.text(run.report()), run.report().text()
+
+
+def readme() -> str:
+    """A README that quotes the block."""
+    return f"# A suite\n\nIt scored:\n\n```text\n{report()[0]}```\n\nWell done.\n"
+
+
+def _receipts(manifest_sha256: str) -> bytes:
+    lines, previous = [], GENESIS
+    for task_id in TASKS:
+        receipt = ChainedReceipt(
+            leaf="score",
+            oracle_kind="match",
+            mutation_scope="read_only",
+            fixture_sha256=manifest_sha256,
+            runner_seat="laptop-a",
+            task_id=task_id,
+            manifest_sha256=manifest_sha256,
+            reason="no rule before it matches",
+            next_action="Bind a runner seat, then run",
+            issued_at="2026-09-22T10:00:00Z",
+            tool_version="0.1.0",
+            card={},
+            previous=previous,
+        )
+        line = canonical.line(receipt.model_dump(mode="json"))
+        previous = digest.of(line.removesuffix(b"\n"))
+        lines.append(line)
+    return b"".join(lines)
+
+
+def _card(pack: Pack) -> bytes:
+    card = {
+        "schema": "agent-eval-protocol/v1",
+        "suite": {
+            "name": "shop",
+            "git_sha": "59d430a9506458e4b8a45fa6426d376dcf3eec17",
+            "fixture_hash": "sha256:" + suite.look(pack).fixture_sha256,
+            "license": "Apache-2.0",
+            "source": "invented",
+            "contamination_note": "written for a test",
+            "task_count": len(TASKS),
+            "taxonomy": {"price": len(TASKS)},
+            "origins": {"synthetic": list(TASKS)},
+        },
+        "dataset_split": {"train_like": [], "holdout": list(TASKS)},
+        "metrics": {
+            "decision": "does it finish under the budget?",
+            "primary": "share of runs that exit before wall_clock_s",
+            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
+            "headline_scalar_allowed": False,
+            "tie_margin": 0.05,
+        },
+        "controls": {
+            "runtime": "linux",
+            "lockfile": "none",
+            "tool_allowlist": ["get_item"],
+            "test_command": "none",
+            "wall_clock_s": 30,
+            "max_tool_calls": 40,
+            "temperature": 0.0,
+            "seed": 20260922,
+            "human_intervention": "none",
+            "parallel_jobs": 2,
+            "network": "denied",
+            "retries": 0,
+            "repeats": REPEATS,
+            "stale_after_hours": 87600,
+        },
+        "environment": {"os": "linux", "notes": "none is needed"},
+        "publishing": {"negative_results": "required", "confound_log": "required"},
+    }
+    return yaml.safe_dump(card, sort_keys=False).encode()
