@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -142,3 +143,9 @@ def test_any_text_of_the_rules_own_alphabet_can_be_searched(text):
 def test_the_rule_set_has_a_digest_and_every_name_is_one():
     assert len(leak_rules.RULESET_SHA256) == 64
     assert len(set(leak_rules.NAMES)) == len(leak_rules.NAMES) >= 30
+
+
+def test_every_rule_has_its_section():
+    page = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
+    sections = {line.removeprefix("### ") for line in page.splitlines() if line.startswith("### leak-")}
+    assert sections == {*leak_rules.NAMES, "leak-allow-unused"}

@@ -242,6 +242,8 @@ class _Queue:
         self._entries = sorted(entries, key=lambda entry: entry.size_bytes)
         self._alone: list[Entry] = []
         self._lock = threading.Lock()
+        self._closed = False
+        self._processes: list[subprocess.Popen[str]] = []
 
     def batch(self) -> list[Entry]:
         """Up to 64 files, or 1 MiB of them; empty at the end."""
@@ -256,13 +258,23 @@ class _Queue:
     def again(self, batch: Sequence[Entry]) -> None:
         """Search these once more, each alone: one of them ended the process."""
         with self._lock:
-            self._alone += batch
+            self._alone += () if self._closed else batch
+
+    def started(self, process: "subprocess.Popen[str]") -> None:
+        """A process that has to end with the queue."""
+        with self._lock:
+            self._processes.append(process)
+            if self._closed:
+                process.kill()
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Hand out nothing more, and end what still runs."""
         with self._lock:
+            self._closed = True
             self._entries.clear()
             self._alone.clear()
+            for process in self._processes:
+                process.kill()
 
 
 _Add = Callable[[Entry, Content], None]
@@ -280,7 +292,9 @@ def _by_processes(root: Path, queue: _Queue, add: _Add) -> None:
 def _by_process(root: Path, queue: _Queue, batch: list[Entry], add: _Add) -> list[Entry]:
     """Search `batch` and all that follow in a process of its own; the batch at which it died, if it did."""
     command = [sys.executable, *_PROCESS, str(root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, process_group=0) as process:  # no one's Ctrl-C
+        queue.started(process)
         assert process.stdin is not None
         assert process.stdout is not None
         while batch:
