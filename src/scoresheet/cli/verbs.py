@@ -4,6 +4,7 @@ VERBS: dict[str, str] = {
     "record": "Record a task's calls from live services.",
     "freeze": "Check a pack, then pin every byte of it under one digest.",
     "check": "Check a pack: every finding at once.",
+    "scan": "Search files for credentials, private keys and customers' data.",
     "run": "Run an agent on a frozen pack, isolated, and print the report.",
     "baseline": "Run the null and the oracle agent: is the pack itself sound?",
     "report": "Print the report of a run, or why it is not admissible.",
