@@ -285,3 +285,8 @@ def test_every_finding_has_a_place_and_a_mend():
     assert len(judged.findings) > 20
     assert all(f.where.startswith("card.yaml:") and f.mend and f.rule for f in judged.findings)
     assert "card.yaml:1:15" in {f.where for f in judged.findings}
+
+
+def test_an_allowed_tool_or_a_task_may_begin_like_a_blank():
+    text = GOOD.replace("[read, edit]", "[todo_write, xxx-1, na]").replace("t1", "todo-app.1")
+    assert findings(text) == ["controls.tool_allowlist holds the blank 'na' at position 3"]

@@ -1,13 +1,17 @@
 """The verbs, and what `scoresheet --help` prints: nothing is imported here, so that asking for help costs nothing."""
 
 VERBS: dict[str, str] = {
+    "init": "Write a new suite, in which every blank says REPLACE_ME.",
     "record": "Record a task's calls from live services.",
     "freeze": "Check a pack, then pin every byte of it under one digest.",
-    "check": "Check a pack: every finding at once.",
+    "check": "Check packs and cards: every finding at once.",
     "scan": "Search files for credentials, private keys and customers' data.",
+    "triage": "Say which tasks may run, and leave a receipt of each decision.",
     "run": "Run an agent on a frozen pack, isolated, and print the report.",
     "baseline": "Run the null and the oracle agent: is the pack itself sound?",
     "report": "Print the report of a run, or why it is not admissible.",
+    "confound": "Add a dated entry to a run's confound log.",
+    "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",
     "explain": "Show a request's canonical form, fingerprint and nearest recordings.",
     "doctor": "Say what this machine can prove, and the command that mends the rest.",

@@ -6,6 +6,7 @@ import unicodedata
 _WHOLE = frozenset(
     ("", "replace me", "todo", "tbd", "tba", "fixme", "xxx", "n/a", "na", "?", "-", "…", "lorem", "lorem ipsum", "...")
 )
+_NAMES = frozenset("".join(mark for mark in word if mark.isalnum()) for word in _WHOLE)
 _PREFIX = ("replace me", "todo", "tbd", "fixme", "xxx", "n/a")
 _BRACKETED = re.compile(r"<[^<>]*>|\{\{.*\}\}|\$\{.*\}|\.\.\.+", re.DOTALL)
 _EDGES = re.compile(r"^[\s\"'`*_\[(]+|[\s\"'`*_\])!.:;,]+$")
@@ -27,3 +28,12 @@ def is_placeholder(text: str) -> bool:
     if folded in _WHOLE:
         return True
     return any(re.match(re.escape(word) + r"(?![a-z0-9])", folded) for word in _PREFIX)
+
+
+def is_blank_name(text: str) -> bool:
+    """`is_placeholder` for ids and names: only as the whole value. `todo_write` is a tool, `todo-app.1` a task."""
+    plain = unicodedata.normalize("NFKC", text)
+    letters = "".join(mark for mark in plain.casefold() if mark.isalnum())
+    return is_placeholder(text) and (
+        letters in _NAMES or letters.startswith("replaceme") or _BRACKETED.match(plain.strip()) is not None
+    )

@@ -118,9 +118,12 @@ def blanks(root: str | Path) -> Iterator[Finding]:
                 task = canonical.loads(data)
             except (Refused, canonical.JsonError):
                 continue  # the pack's own rules name it
-            for pointer in _blank_members(task, ""):
-                where = f"{entry.path}#{pointer}"
-                yield Finding("task-blank", where, f"{pointer[1:].replace('/', '.')} is empty", "fill it in")
+            yield from _blanks(entry.path, task)
+
+
+def _blanks(path: str, task: JsonValue) -> Iterator[Finding]:
+    for pointer in _blank_members(task, ""):
+        yield Finding("task-blank", f"{path}#{pointer}", f"{pointer[1:].replace('/', '.')} is empty", "fill it in")
 
 
 def _blank_members(value: JsonValue, pointer: str) -> Iterator[str]:
@@ -143,6 +146,8 @@ def _task(path: str, data: bytes, seen: _Seen) -> Iterator[Finding]:
         task = None
     if isinstance(task, dict) and isinstance(task.get("task_id"), str):
         seen.add(task)
+        if b"REPLACE_ME" in data:
+            yield from _blanks(path, task)
     else:
         what = "not a task: a JSON object with a task_id"
         yield Finding(f"{Task.rule}-json", path, what, "run `scoresheet check` on the pack")

@@ -13,7 +13,7 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.model import Many
 from scoresheet.documents.protocol_card import Estimates, Exclusion, LeakAllowance
 from scoresheet.gate.facts import CardFacts, Findings
-from scoresheet.gate.placeholder import is_placeholder
+from scoresheet.gate.placeholder import is_blank_name, is_placeholder
 
 SCHEMA = "agent-eval-protocol/v1"
 _LARGEST = 2**53 - 1
@@ -37,7 +37,7 @@ def _texts(value: JsonValue) -> str | None:
     for place, item in enumerate(value):
         if not isinstance(item, str):
             return f"holds {kind_text(item)} at position {place + 1}, but must be a list of text\nput it in quotes"
-        if is_placeholder(item):
+        if is_blank_name(item):
             return f"holds the blank {item!r} at position {place + 1}\nfill it in, or remove it"
     return None
 
@@ -66,6 +66,8 @@ def _counts(value: JsonValue) -> str | None:
     if not isinstance(value, dict):
         return f"is {kind_text(value)}, but must map each kind to its number of tasks\nwrite {{bugfix: 3, feature: 2}}"
     for name, count in value.items():
+        if is_blank_name(name):
+            return f"names the blank {name!r}\nname the kind of task"
         if reason := _whole(count):
             return f"says of {name!r} what {reason}"
     return None
@@ -170,6 +172,13 @@ def is_empty(value: JsonValue, field: Field) -> bool:
     return value is None or value == [] or value == {} or (isinstance(value, str) and is_placeholder(value))
 
 
+def _is_blank(value: JsonValue, field: Field) -> bool:
+    """True for an optional member that is there and says nothing."""
+    return (
+        not field.may_be_empty and not isinstance(value, list | dict) and value is not None and is_empty(value, field)
+    )
+
+
 def card_is_mapping(facts: CardFacts) -> Findings:
     """The card is a mapping."""
     if not isinstance(facts.located.value, dict):
@@ -190,7 +199,7 @@ def card_fields(facts: CardFacts) -> Findings:
                 )
             else:
                 yield facts.finding("card-empty", name, f"{name} is empty", field.mend)
-        elif not field.required and isinstance(value, str) and not field.may_be_empty and is_placeholder(value):
+        elif not field.required and _is_blank(value, field):
             yield facts.finding("card-empty", name, f"{name} is empty", "fill it in, or remove the line")
 
 
@@ -207,7 +216,7 @@ def card_types(facts: CardFacts) -> Findings:
             )
     for name, field in FIELDS.items():
         value = facts.get(name)
-        if value is None or (field.required and is_empty(value, field)):
+        if value is None or (is_empty(value, field) if field.required else _is_blank(value, field)):
             continue
         if reason := field.check(value):
             what, _, mend = reason.partition("\n")
@@ -245,6 +254,7 @@ def card_parts(facts: CardFacts) -> Findings:
         value = facts.get(pointer)
         if value is None:
             continue
+        yield from _blank_reasons(facts, pointer, value)
         try:
             adapter.validate_python(value)
         except ValidationError as error:
@@ -354,6 +364,14 @@ def card_fixture_hash(facts: CardFacts) -> Findings:
         yield facts.finding(
             "card-fixture-hash", name, what, "find out which of the two changed; a changed suite is another suite"
         )
+
+
+def _blank_reasons(facts: CardFacts, pointer: str, items: JsonValue) -> Findings:
+    for place, item in enumerate(items if isinstance(items, list) else ()):
+        reason = item.get("reason") if isinstance(item, dict) else None
+        if isinstance(reason, str) and is_placeholder(reason):
+            dotted = f"{pointer}.{place}.reason"
+            yield facts.finding("card-empty", dotted, f"{dotted} is empty", "say why")
 
 
 def _unknown_parts(facts: CardFacts, pointer: str, known: tuple[str, ...]) -> Findings:

@@ -1,0 +1,81 @@
+"""A new suite: its blanks are what `check` lists, no more and no less."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scoresheet import yaml12
+
+SCORESHEET = Path(sys.executable).with_name("scoresheet")
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([SCORESHEET, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def pointers(value, at=""):
+    """JSON pointers of every blank in a value."""
+    if isinstance(value, dict):
+        return {one for name, item in value.items() for one in pointers(item, f"{at}/{name}")}
+    if isinstance(value, list):
+        return {one for place, item in enumerate(value) for one in pointers(item, f"{at}/{place}")}
+    return {at} if isinstance(value, str) and "REPLACE_ME" in value else set()
+
+
+def blanks(suite: Path):
+    """Where each blank of a suite stands, as a finding names it."""
+    card = yaml12.load((suite / "card.yaml").read_bytes())
+    found = {f"{suite}/card.yaml:{card.place(pointer)}" for pointer in pointers(card.value)}
+    for task in suite.glob("tasks/*.json"):
+        found |= {f"{task}#{pointer}" for pointer in pointers(json.loads(task.read_bytes()))}
+    return found
+
+
+@pytest.mark.parametrize("kind", ["replay", "workspace"])
+def test_check_lists_exactly_the_blanks_of_a_new_suite(tmp_path, kind):
+    suite = tmp_path / "suite"
+    run("init", suite, "--kind", kind)
+    checked = json.loads(run("check", suite, "--json", code=1).stdout)
+    found = [finding["where"] for target in checked["targets"] for finding in target["findings"]]
+    assert len(found) == len(set(found))
+    assert set(found) == blanks(suite)
+    assert len(found) > 15
+
+
+def test_blanks_that_were_frozen_are_still_blanks(tmp_path):
+    run("init", tmp_path / "suite")
+    run("freeze", tmp_path / "suite")
+    checked = json.loads(run("check", tmp_path / "suite" / "card.yaml", "--json", code=1).stdout)
+    assert "prompt is empty" in {finding["what"] for finding in checked["targets"][0]["findings"]}
+
+
+def test_it_says_how_many_tasks_an_interval_needs(tmp_path):
+    assert "5 tasks are needed for an interval" in run("init", tmp_path / "suite").stderr
+
+
+def test_no_line_ending_of_a_suite_may_change(tmp_path):
+    run("init", tmp_path / "suite")
+    assert b"\n* -text\n" in (tmp_path / "suite" / ".gitattributes").read_bytes()
+
+
+@pytest.mark.parametrize("there", ["card.yaml", "tasks/example.1.json", "manifest.json"])
+def test_nothing_is_overwritten_and_nothing_is_written_beside_it(tmp_path, there):
+    mine = tmp_path / "suite" / there
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    done = run("init", tmp_path / "suite", code=1)
+    assert f"{there} [pack-init]" in done.stderr
+    assert mine.read_text() == "mine"
+    assert [path for path in (tmp_path / "suite").rglob("*") if path.is_file()] == [mine]
+
+
+def test_a_dangling_link_is_not_written_through(tmp_path):
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "card.yaml").symlink_to(tmp_path / "elsewhere")
+    run("init", tmp_path / "suite", code=1)
+    assert not (tmp_path / "elsewhere").exists()
