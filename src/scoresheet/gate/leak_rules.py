@@ -7,8 +7,8 @@ digest: `leak_allow` in a card names findings by it.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from scoresheet.gate import decoys, leak_numbers
@@ -37,6 +37,8 @@ class Rule:
     """Anchors are lower case, and are searched in the lower-cased text."""
     glance: re.Pattern[bytes] | None = None
     """Must match at an anchor before the pattern is tried."""
+    word: bool = False
+    """A match holds 18 letters, digits, `_` or `-` in a row, which begin with its anchor or right after it."""
     generic: bool = False
     """Knows a secret by its name alone: silent where another rule knows it by its look."""
 
@@ -91,41 +93,63 @@ def _add_generic(found: dict[tuple[int, int], Leak], generic: list[Leak]) -> Non
 
 
 def _block(block: bytes, base: int, authors: bool) -> Iterator[tuple[Rule | None, Leak]]:
-    lower = block.lower()
-    for rule in RULES:
+    for rule, match in _matches(block):
         if authors and rule.name == "leak-e-mail":
             continue
-        for match in _matches(rule, block, lower if rule.any_case else block):
-            group = match.lastindex or 0
-            secret = match[group]
-            if rule.kind == "private_key":
-                secret = _NOT_BASE64.sub(b"", secret)
-            elif rule.kind == "customer_data" and rule.name != "leak-e-mail":
-                secret = leak_numbers.digits(secret)
-            sha256 = hashlib.sha256(secret).hexdigest()
-            yield rule, Leak(base + match.start(group), base + match.end(group), rule.name, rule.kind, sha256)
+        group = match.lastindex or 0
+        secret = match[group]
+        if rule.kind == "private_key":
+            secret = _NOT_BASE64.sub(b"", secret)
+        elif rule.kind == "customer_data" and rule.name != "leak-e-mail":
+            secret = leak_numbers.digits(secret)
+        sha256 = hashlib.sha256(secret).hexdigest()
+        yield rule, Leak(base + match.start(group), base + match.end(group), rule.name, rule.kind, sha256)
     for start, end, number, name in leak_numbers.numbers(block):
         yield None, Leak(base + start, base + end, name, "customer_data", hashlib.sha256(number).hexdigest())
 
 
-def _matches(rule: Rule, block: bytes, text: bytes) -> Iterator[re.Match[bytes]]:
-    after = _KEY_AFTER if rule.kind == "private_key" else _AFTER
-    for anchor in rule.anchors:
+def _matches(block: bytes) -> Iterator[tuple[Rule, re.Match[bytes]]]:
+    lower = block.lower()
+    for anchor, rules in _ANCHORED.items():
+        text = lower if rules[0].any_case else block
         at = text.find(anchor)
         while at >= 0:
             following = at + len(anchor)
-            if rule.glance is not None and not rule.glance.match(block, at):
-                match = None
-            elif rule.behind is None:
-                word = _WORD.search(block, max(0, at - _BEFORE), at)
-                match = rule.pattern.match(block, word.start(), at + after) if word else None
-            else:
-                match = rule.pattern.match(block, max(0, at - rule.behind), at + after)
-            if match is not None:
-                following = max(following, match.end())
-                if _accepted(rule, match, block):
-                    yield match
+            for rule in rules:
+                match = _match(rule, block, at)
+                if match is not None:
+                    following = max(following, match.end())
+                    if _accepted(rule, match, block):
+                        yield rule, match
             at = text.find(anchor, following)
+    yield from _tokens(block)
+
+
+def _tokens(block: bytes) -> Iterator[tuple[Rule, re.Match[bytes]]]:
+    """Matches of the rules whose secret holds a long word: words are searched, then their beginnings."""
+    shape = block.translate(_WORDS_SHAPE)
+    at = shape.find(_LONG)
+    while at >= 0:
+        word = _WORD_SHAPE.match(shape, at)
+        assert word is not None
+        end = word.end()
+        if not _HASH.fullmatch(block, at, end):
+            for begin in _PREFIX.finditer(block, max(0, at - _DOTTED), end):
+                for rule in _PREFIXED[begin[0]]:
+                    match = _match(rule, block, begin.start())
+                    if match is not None and _accepted(rule, match, block):
+                        yield rule, match
+        at = shape.find(_LONG, end)
+
+
+def _match(rule: Rule, block: bytes, at: int) -> re.Match[bytes] | None:
+    after = _KEY_AFTER if rule.kind == "private_key" else _AFTER
+    if rule.glance is not None and not rule.glance.match(block, at):
+        return None
+    if rule.behind is not None:
+        return rule.pattern.match(block, max(0, at - rule.behind), at + after)
+    word = _WORD.search(block, max(0, at - _BEFORE), at)
+    return rule.pattern.match(block, word.start(), at + after) if word else None
 
 
 def _accepted(rule: Rule, match: re.Match[bytes], block: bytes) -> bool:
@@ -198,6 +222,10 @@ def _rule(name: str, anchors: str, pattern: str, accept: Accept | None = None, b
     return Rule(f"leak-{name}", "credential", anchored, re.compile(pattern.encode()), accept, behind)
 
 
+def _token(name: str, anchors: str, pattern: str, accept: Accept | None = None, behind: int = 0) -> Rule:
+    return replace(_rule(name, anchors, pattern, accept, behind), word=True)
+
+
 def _named(name: str, anchors: str, pattern: str, accept: Accept | None) -> Rule:
     anchored = tuple(anchor.encode() for anchor in anchors.split())
     return Rule(
@@ -225,44 +253,44 @@ RULES: tuple[Rule, ...] = (
         (b"Private-Lines:",),
         re.compile(rb"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{4,64}\s+)+)"),
     ),
-    _rule("age-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    _rule("aws-key-id", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9+/])A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9+/])"),
-    _rule("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{36,255}"),
-    _rule("github-token", "github_pat_", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{60,255}"),
-    _rule("gitlab-token", "glpat- gldt- glrt-", r"(?<![A-Za-z0-9])gl(?:pat|dt|rt)-[A-Za-z0-9_-]{20,}"),
-    _rule("slack-token", "xox", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{20,}", _random),
-    _rule("slack-token", "xapp-", r"(?<![A-Za-z0-9])xapp-[A-Za-z0-9-]{20,}", _random),
+    _token("age-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    _token("aws-key-id", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9+/])A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9+/])"),
+    _token("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{36,255}"),
+    _token("github-token", "github_pat_", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{60,255}"),
+    _token("gitlab-token", "glpat- gldt- glrt-", r"(?<![A-Za-z0-9])gl(?:pat|dt|rt)-[A-Za-z0-9_-]{20,}"),
+    _token("slack-token", "xox", r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{20,}", _random),
+    _token("slack-token", "xapp-", r"(?<![A-Za-z0-9])xapp-[A-Za-z0-9-]{20,}", _random),
     _rule("slack-webhook", "hooks.slack.com/services/", r"hooks\.slack\.com/services/(T\w{8,}/B\w{8,}/\w{20,})"),
-    _rule("anthropic-key", "sk-ant-", r"(?<![A-Za-z0-9])sk-ant-[a-z0-9]+-[A-Za-z0-9_-]{40,}"),
-    _rule(
+    _token("anthropic-key", "sk-ant-", r"(?<![A-Za-z0-9])sk-ant-[a-z0-9]+-[A-Za-z0-9_-]{40,}"),
+    _token(
         "openai-key",
         "sk-",
         r"(?<![A-Za-z0-9_-])sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?"
         r"(?:[A-Za-z0-9_-]{20,}T3BlbkFJ[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})",
         _random,
     ),
-    _rule("stripe-key", "k_live_ k_test_", r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", behind=1),
+    _token("stripe-key", "k_live_ k_test_", r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", behind=1),
     _rule("stripe-key", "whsec_", r"(?<![A-Za-z0-9])whsec_[A-Za-z0-9+/=]{24,}"),
-    _rule("google-key", "AIza", r"(?<![A-Za-z0-9+/])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    _rule("google-oauth", "GOCSPX-", r"(?<![A-Za-z0-9])GOCSPX-[A-Za-z0-9_-]{28}"),
-    _rule("google-oauth", "ya29.", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{30,}"),
-    _rule("hugging-face-token", "hf_", r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{34,}(?![A-Za-z0-9_])", _random),
-    _rule("npm-token", "npm_", r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    _rule("pypi-token", "pypi-AgE", r"(?<![A-Za-z0-9])pypi-AgE[A-Za-z0-9_-]{50,}"),
-    _rule("sendgrid-key", "SG.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
-    _rule("digitalocean-token", "dop_v1_ doo_v1_", r"(?<![A-Za-z0-9])do[op]_v1_[0-9a-f]{64}"),
-    _rule("docker-token", "dckr_pat_", r"(?<![A-Za-z0-9])dckr_pat_[A-Za-z0-9_-]{20,}"),
-    _rule("shopify-token", "shpat_ shpss_ shpca_", r"(?<![A-Za-z0-9])shp(?:at|ss|ca)_[0-9a-fA-F]{32}"),
-    _rule("databricks-token", "dapi", r"(?<![A-Za-z0-9])dapi[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _rule(
+    _token("google-key", "AIza", r"(?<![A-Za-z0-9+/])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    _token("google-oauth", "GOCSPX-", r"(?<![A-Za-z0-9])GOCSPX-[A-Za-z0-9_-]{28}"),
+    _token("google-oauth", "ya29.", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{30,}"),
+    _token("hugging-face-token", "hf_", r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{34,}(?![A-Za-z0-9_])", _random),
+    _token("npm-token", "npm_", r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    _token("pypi-token", "pypi-AgE", r"(?<![A-Za-z0-9])pypi-AgE[A-Za-z0-9_-]{50,}"),
+    _token("sendgrid-key", "SG.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
+    _token("digitalocean-token", "dop_v1_ doo_v1_", r"(?<![A-Za-z0-9])do[op]_v1_[0-9a-f]{64}"),
+    _token("docker-token", "dckr_pat_", r"(?<![A-Za-z0-9])dckr_pat_[A-Za-z0-9_-]{20,}"),
+    _token("shopify-token", "shpat_ shpss_ shpca_", r"(?<![A-Za-z0-9])shp(?:at|ss|ca)_[0-9a-fA-F]{32}"),
+    _token("databricks-token", "dapi", r"(?<![A-Za-z0-9])dapi[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _token(
         "service-token",
         _SERVICES,
         rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, _SERVICES.split()))})[A-Za-z0-9_-]{{22,}}",
         _random,
     ),
-    _rule("telegram-token", ":AA", r"(?<=[0-9]{8}):AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
+    _token("telegram-token", ":AA", r"(?<=[0-9]{8}):AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
     _rule("azure-key", "AccountKey= AccessKey=", r"Acc(?:ount|ess)Key=([A-Za-z0-9+/]{42,86}={0,2})(?![A-Za-z0-9+/])"),
-    _rule("jwt", "eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", _jwt),
+    _token("jwt", "eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}", _jwt),
     _rule(
         "url-password",
         "://",
@@ -326,6 +354,27 @@ RULES: tuple[Rule, ...] = (
         any_case=True,
     ),
 )
+
+
+def _by_anchor(rules: Iterable[Rule]) -> dict[bytes, tuple[Rule, ...]]:
+    found: dict[bytes, tuple[Rule, ...]] = {}
+    for rule in rules:
+        for anchor in rule.anchors:
+            found[anchor] = (*found.get(anchor, ()), rule)
+    return found
+
+
+_ANCHORED = _by_anchor(rule for rule in RULES if not rule.word)
+_PREFIXED = _by_anchor(rule for rule in RULES if rule.word)
+_PREFIX = re.compile(b"|".join(re.escape(anchor) for anchor in sorted(_PREFIXED, key=lambda each: (-len(each), each))))
+_DOTTED = 5
+"""Bytes by which an anchor may begin before the word: `ya29.`"""
+_WORDS_SHAPE = bytes(
+    65 if chr(char).isascii() and (chr(char).isalnum() or chr(char) in "-_") else 46 for char in range(256)
+)
+_WORD_SHAPE = re.compile(rb"A+")
+_LONG = b"A" * 18
+_HASH = re.compile(rb"[0-9A-Fa-f-]+")
 
 NAMES: tuple[str, ...] = tuple(
     dict.fromkeys(
