@@ -61,9 +61,11 @@ class CardFacts:
 
     def finding(self, rule: str, pointer: str, what: str, mend: str) -> Finding:
         """A finding at a dotted path. What a card quotes at length is cut: a message is one line."""
-        if len(what) > LONGEST:
-            what = what[: LONGEST - 1] + "…"
-        return Finding(rule, self.place(pointer), what, mend)
+        return Finding(rule, self.place(pointer), _cut(what), _cut(mend))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 Findings = Iterator[Finding]

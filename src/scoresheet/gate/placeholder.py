@@ -8,8 +8,10 @@ _WHOLE = frozenset(
 )
 _NAMES = frozenset("".join(mark for mark in word if mark.isalnum()) for word in _WHOLE)
 _PREFIX = ("replace me", "todo", "tbd", "fixme", "xxx", "n/a")
+_BEGINS = re.compile(rf"(?:{'|'.join(map(re.escape, _PREFIX))})(?![a-z0-9])").match
 _BRACKETED = re.compile(r"<[^<>]*>|\{\{.*\}\}|\$\{.*\}|\.\.\.+", re.DOTALL)
-_EDGES = re.compile(r"^[\s\"'`*_\[(]+|[\s\"'`*_\])!.:;,]+$")
+_BEFORE = " \t\n\"'`*_[("
+_AFTER = " \t\n\"'`*_])!.:;,"
 
 
 def is_placeholder(text: str) -> bool:
@@ -22,18 +24,16 @@ def is_placeholder(text: str) -> bool:
     plain = plain.strip()
     if _BRACKETED.match(plain):
         return True
-    folded = (
-        re.sub(r"[\s_-]+", " ", _EDGES.sub("", plain).casefold()).strip() if plain not in ("?", "-", "...") else plain
-    )
-    if folded in _WHOLE:
+    if plain in ("?", "-"):
         return True
-    return any(re.match(re.escape(word) + r"(?![a-z0-9])", folded) for word in _PREFIX)
+    folded = re.sub(r"[\s_-]+", " ", plain.lstrip(_BEFORE).rstrip(_AFTER).casefold()).strip()
+    return folded in _WHOLE or _BEGINS(folded) is not None
 
 
 def is_blank_name(text: str) -> bool:
     """`is_placeholder` for ids and names: only as the whole value. `todo_write` is a tool, `todo-app.1` a task."""
+    if not is_placeholder(text):
+        return False
     plain = unicodedata.normalize("NFKC", text)
     letters = "".join(mark for mark in plain.casefold() if mark.isalnum())
-    return is_placeholder(text) and (
-        letters in _NAMES or letters.startswith("replaceme") or _BRACKETED.match(plain.strip()) is not None
-    )
+    return letters in _NAMES or letters.startswith("replaceme") or _BRACKETED.match(plain.strip()) is not None

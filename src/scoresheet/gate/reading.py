@@ -42,13 +42,17 @@ def read(path: str | Path) -> CardFile:
 
     Raises `Malformed` with `path:line:column` when it says nothing that can be read, `Usage` when the file can't be.
     """
-    data = _bytes(str(path))
+    return parse(_bytes(str(path)), str(path))
+
+
+def parse(data: bytes, path: str) -> CardFile:
+    """`read` of bytes that are already there. Raises `Malformed`."""
     try:
-        located = _json(data) if str(path).endswith(".json") else yaml12.load(data)
+        located = _json(data) if path.endswith(".json") else yaml12.load(data)
     except Malformed as error:
-        error.with_place(str(path))
+        error.with_place(path)
         raise
-    return CardFile(str(path), digest.of(data), located)
+    return CardFile(path, digest.of(data), located)
 
 
 def _bytes(path: str) -> bytes:

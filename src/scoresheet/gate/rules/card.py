@@ -17,6 +17,8 @@ from scoresheet.gate.placeholder import is_blank_name, is_placeholder
 
 SCHEMA = "agent-eval-protocol/v1"
 _LARGEST = 2**53 - 1
+_MANY = 200
+"""Members of one mapping from which nobody misspelt one: looking for the nearest of each would take minutes."""
 _WEEK_S = 7 * 24 * 3600
 
 Check = Callable[[JsonValue], str | None]
@@ -230,20 +232,27 @@ def card_unknown(facts: CardFacts) -> Findings:
         return
     for name, value in card.items():
         if name not in _SECTIONS:
-            yield facts.finding("card-unknown", name, f"{name} is not a member of the card", nearest(name, _SECTIONS))
+            yield facts.finding(
+                "card-unknown", name, f"{name} is not a member of the card", nearest(name, _SECTIONS, len(card))
+            )
         elif _INNER[name] and isinstance(value, dict):
             for inner in value:
                 if inner not in _INNER[name]:
                     dotted = f"{name}.{inner}"
                     yield facts.finding(
-                        "card-unknown", dotted, f"{dotted} is not a member of the card", nearest(inner, _INNER[name])
+                        "card-unknown",
+                        dotted,
+                        f"{dotted} is not a member of the card",
+                        nearest(inner, _INNER[name], len(value)),
                     )
     estimates = facts.get("metrics.estimates")
     for inner in estimates if isinstance(estimates, dict) else ():
         if inner not in Estimates.model_fields:
             dotted = f"metrics.estimates.{inner}"
             what = f"{dotted} is not a member of the card"
-            yield facts.finding("card-unknown", dotted, what, nearest(inner, tuple(Estimates.model_fields)))
+            yield facts.finding(
+                "card-unknown", dotted, what, nearest(inner, tuple(Estimates.model_fields), len(estimates))
+            )
     yield from _unknown_parts(facts, "leak_allow", ("match_sha256", "reason"))
     yield from _unknown_parts(facts, "publishing.excluded", ("tool", "task", "reason"))
 
@@ -385,12 +394,14 @@ def _unknown_parts(facts: CardFacts, pointer: str, known: tuple[str, ...]) -> Fi
         for name in item:
             if name not in known:
                 what = f"{where}.{name} is not a member of the card"
-                yield facts.finding("card-unknown", f"{where}.{name}", what, nearest(name, known))
+                yield facts.finding(
+                    "card-unknown", f"{where}.{name}", what, nearest(name, known, len(item) * len(items))
+                )
 
 
-def nearest(name: str, known: tuple[str, ...]) -> str:
-    """The mend of a member that the format does not know."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+def nearest(name: str, known: tuple[str, ...], among: int = 1) -> str:
+    """The mend of a member that the format does not know; `among` so many that no nearest is looked for."""
+    near = [] if among > _MANY else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else "remove it, or keep it under attachments"
 
 

@@ -49,7 +49,8 @@ def metrics_two_secondaries(facts: CardFacts) -> Findings:
         what = f"{SECONDARY} lists {len(set(names))} metric, but at least two stand beside a primary"
         yield facts.finding("metrics-two-secondaries", SECONDARY, what, "add another figure that the run computes")
     if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add() gives None: falsy
         yield facts.finding("metrics-two-secondaries", SECONDARY, f"{SECONDARY} lists {twice!r} twice", "keep one")
     primary = facts.get(PRIMARY)
     if isinstance(primary, str) and _plain(primary) in names:

@@ -54,7 +54,7 @@ def unknown(facts: CardFacts, prefix: str, card: JsonValue) -> Findings:
     for name in card if isinstance(card, dict) else ():
         if name not in MEMBERS:
             what = f"{prefix}{name} is not a member of a task card"
-            yield facts.finding("task-card-unknown", f"{prefix}{name}", what, nearest(name, MEMBERS))
+            yield facts.finding("task-card-unknown", f"{prefix}{name}", what, nearest(name, MEMBERS, len(card)))
 
 
 def kinds(facts: CardFacts, prefix: str, card: JsonValue) -> Findings:
