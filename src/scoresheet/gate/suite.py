@@ -64,34 +64,34 @@ class _Seen:
 def look(pack: Pack) -> Suite:
     """The facts of a frozen pack, with every file that is not what was frozen. Raises `Usage`, `Refused`."""
     seen = _Seen()
-    findings: list[Finding] = []
     tarball = hashlib.sha256()
     length = 0
+    digests: dict[str, FileDigest] = {}
     listing = tree.listing(pack.root)
+    findings = list(listing.findings)
     with tree.opened_root(pack.root) as root_fd:
         for listed in listing.files:
             path = listed.path
             if path in freeze.BESIDE:
                 continue
-            expected = pack.manifest.tasks.get(path)
             try:
-                if expected is None:
-                    blocks = archive.entry(root_fd, path, _digest(root_fd, path))
-                    if freeze.is_tool(path):
-                        seen.tools.add(path[6:-5])
-                else:
+                if path in pack.manifest.tasks:
                     facts, data = tree.read_at(root_fd, path)
-                    if facts.sha256 != expected:
-                        what = "not the bytes that were frozen"
-                        findings.append(Finding("pack-differs", path, what, "restore it, or freeze again"))
                     findings.extend(_task(path, data, seen))
                     blocks = iter((archive.header(path, facts), data, bytes(-len(data) % archive.BLOCK)))
+                else:
+                    facts = _digest(root_fd, path)
+                    blocks = archive.entry(root_fd, path, facts)
+                    if freeze.is_tool(path):
+                        seen.tools.add(path[6:-5])
+                digests[path] = facts
                 for block in blocks:
                     tarball.update(block)
                     length += len(block)
             except Refused as refused:
                 findings.extend(refused.findings)
     tarball.update(archive.end(length))
+    findings.extend(pack.compare(digests, {finding.where for finding in findings}))
     manifest = pack.manifest
     facts_of_pack = PackFacts(
         task_ids=tuple(seen.ids),
