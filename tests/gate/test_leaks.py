@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from scoresheet.documents.protocol_card import LeakAllowance
 from scoresheet.errors import Refused, Usage
-from scoresheet.gate import leak_content, leaks, unwrap
+from scoresheet.gate import leak_content, leak_file, leaks, unwrap
 from scoresheet.gate.leaks import leak_flag, scan
 from tests.gate.leak_corpus import Maker
 
@@ -215,7 +215,7 @@ def test_too_deep_a_nest_is_unknown(tmp_path):
 
 
 def test_a_file_over_the_bound_is_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(leaks, "MOST_FILE_BYTES", 1000)
+    monkeypatch.setattr(leak_file, "MOST_FILE_BYTES", 1000)
     (tmp_path / "big").write_bytes(b"x" * 2000)
     assert "not read" in scan(tmp_path).unknown[0].reason
 

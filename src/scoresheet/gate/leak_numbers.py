@@ -1,13 +1,13 @@
 """Numbers that are a customer's: payment cards, bank accounts, telephones, social security. Pure.
 
-They have no literal to search for, so their shape is: digits become `0` and capitals `A`, and a search for `0000 0000`
-costs what a search for a word costs.
+They have no literal to search for, so their shape is: digits become `0`, capitals `A` and dashes blanks. A search for
+`0000 0000` then costs what a search for a word costs.
 """
 
 import re
 from collections.abc import Iterator
 
-_SHAPE = bytes.maketrans(bytes(range(48, 58)) + bytes(range(65, 91)), b"0" * 10 + b"A" * 26)
+_SHAPE = bytes.maketrans(b"-" + bytes(range(48, 58)) + bytes(range(65, 91)), b" " + b"0" * 10 + b"A" * 26)
 
 _CARD = re.compile(rb"(?<![\w.+/=-])\d(?:[ -]?\d){12,18}(?![\w/+=-]|\.\d)")
 _CARD_LENGTHS = (
@@ -79,7 +79,7 @@ def numbers(data: bytes) -> Iterator[Number]:
     for match in _at(_PHONE, data, shape, b"+0", b"(000)"):
         if 9 <= len(digits(match[0])) <= 15 and not is_fictional(match[0]):
             yield match.start(), match.end(), digits(match[0]), "leak-phone"
-    for match in _at(_SOCIAL, data, shape, b"000-00-0000"):
+    for match in _at(_SOCIAL, data, shape, b"000 00 0000"):
         if match[0] not in _SPECIMENS:
             yield match.start(), match.end(), match[0], "leak-social-security"
     for match in _at(_IBAN, data, shape, b"AA00"):
@@ -118,7 +118,7 @@ def digits(text: bytes) -> bytes:
 
 
 def _cards(data: bytes, shape: bytes) -> Iterator[Number]:
-    anchors = (b"0" * 14, b"0000 0000 0000", b"0000-0000-0000", b"0000 000000 0", b"0000-000000-0")
+    anchors = (b"0" * 14, b"0000 0000 0000", b"0000 000000 0")
     for match in _at(_CARD, data, shape, *anchors):
         number = digits(match[0])
         if (

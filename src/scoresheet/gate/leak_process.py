@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from scoresheet.gate.leaks import as_value, search_file
+from scoresheet.gate.leak_file import as_value, search_file
 
 
 def main(root: str) -> None:

@@ -38,7 +38,7 @@ class Rule:
     glance: re.Pattern[bytes] | None = None
     """Must match at an anchor before the pattern is tried."""
     word: bool = False
-    """A match holds 18 letters, digits, `_` or `-` in a row, which begin with its anchor or right after it."""
+    """A match holds 20 letters, digits, `_` or `-` in a row, which begin with its anchor or right after it."""
     generic: bool = False
     """Knows a secret by its name alone: silent where another rule knows it by its look."""
 
@@ -171,13 +171,11 @@ def _no_hash(match: re.Match[bytes], before: bytes) -> bool:
 
 
 def _assigned(match: re.Match[bytes], before: bytes) -> bool:
-    if match.lastindex == 3 and not _LINE_START.fullmatch(before):  # no quotes: only where a line is NAME=value
-        return False
+    if match.lastindex == 3:  # no quotes: only in a query, or where a line is NAME=value
+        alone = _LINE_START.fullmatch(before) and _LINE_END.match(match.string, match.end())
+        if not alone and not _QUERY.search(before):
+            return False
     return _NOT_SECRET_NAME.search(match[1]) is None and decoys.is_random(match[match.lastindex or 0])
-
-
-def _parameter(match: re.Match[bytes], before: bytes) -> bool:
-    return _QUERY.search(before) is not None and decoys.is_random(match[match.lastindex or 0])
 
 
 def _url_password(match: re.Match[bytes], before: bytes) -> bool:
@@ -197,6 +195,7 @@ def _phone(match: re.Match[bytes], before: bytes) -> bool:
 
 
 _WORD = re.compile(rb"[\w.+-]+$")
+_LINE_END = re.compile(rb"[ \t\r]*(?:\n|$)")
 _QUERY = re.compile(rb"[?&;][\w.-]{0,24}$")
 _NOT_BASE64 = re.compile(rb"\\[nrt]|[^A-Za-z0-9+/=]")
 _NOT_SECRET_NAME = re.compile(
@@ -211,7 +210,7 @@ def _after(*words: str) -> str:
 
 
 _KEY = _after("api", "access", "account", "private", "signing", "encryption", "auth", "license", "master") + "key"
-_TOKEN = "(?:" + _after("auth", "access", "refresh", "session", "bearer", "api", "bot") + r"|(?<![\w-]))token"
+_TOKEN = r"(?:(?<![\w-])|" + _after("auth", "access", "refresh", "session", "bearer", "api", "bot") + ")token"
 _NAME = rf"passw(?:or)?d|passphrase|secret|{_KEY}|{_TOKEN}"
 _CRYPTIC = r"[A-Za-z0-9._~+/-]{16,512}={0,2}"
 _LINE_START = re.compile(rb"[ \t]*(?:export[ \t]+|set[ \t]+|- |env[ \t]+)?[\w.-]*")
@@ -323,15 +322,9 @@ RULES: tuple[Rule, ...] = (
     _named(
         "assignment",
         "passw passphrase secret key token",
-        rf"(?im)((?:{_NAME})[\w-]{{0,16}})(?:\\*[\"']?[ \t\r\n]{{0,8}}(?::=|=>|[:=,])[ \t\r\n]{{0,8}}"
-        r"\\*[\"']([^\"'\s\\]{8,200})\\*[\"']|[ \t]{0,8}[:=][ \t]{0,8}([^\s\"'#\\&]{8,200})[ \t\r]*$)",
+        rf"(?im)((?:{_NAME})[\w-]{{0,16}}+)(?:\\*+[\"']?[ \t\r\n]{{0,8}}+(?::=|=>|[:=,])[ \t\r\n]{{0,8}}+"
+        r"\\*+[\"']([^\"'\s\\]{8,200}+)\\*+[\"']|[ \t]{0,8}+[:=][ \t]{0,8}+([^\s\"'#\\&<>]{8,200}+))",
         _assigned,
-    ),
-    _named(
-        "parameter",
-        "passw secret key token",
-        rf"(?i)((?:{_NAME})[\w-]{{0,16}})=([^&;#\s\"'<>\\]{{12,400}})",
-        _parameter,
     ),
     Rule(
         "leak-e-mail",
@@ -373,7 +366,7 @@ _WORDS_SHAPE = bytes(
     65 if chr(char).isascii() and (chr(char).isalnum() or chr(char) in "-_") else 46 for char in range(256)
 )
 _WORD_SHAPE = re.compile(rb"A+")
-_LONG = b"A" * 18
+_LONG = b"A" * 20
 _HASH = re.compile(rb"[0-9A-Fa-f-]+")
 
 NAMES: tuple[str, ...] = tuple(

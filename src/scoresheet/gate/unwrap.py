@@ -16,9 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from scoresheet.documents.tool import Request
-from scoresheet.pack import body as bodies
-
 DEEPEST = 4
 """Wrappings within wrappings that are undone."""
 MOST_BYTES = 256 << 20
@@ -56,7 +53,7 @@ _WIDE = re.compile(rb"(?:[\x20-\x7e\t\r\n]\0){12,}")
 _BASE64_SHAPE = bytes.maketrans(b"BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_", b"A" * 65)
 _SHORTEST = 40
 _RUN = re.compile(rb"[A-Za-z0-9+/_-]{40,}(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/_-]+)*={0,2}")
-_HEX = re.compile(rb"(?i)[0-9a-f]+")
+_HEX = re.compile(rb"[0-9A-Fa-f]{40,}+(?![A-Za-z0-9+/_-])")
 _PRINTABLE = bytes(range(32, 127)) + b"\t\r\n"
 
 
@@ -166,6 +163,9 @@ def recorded(data: bytes) -> Iterator[tuple[str, bytes | str]]:
 
 
 def _body(text: str, headers: Any, fault: Any) -> bytes | str:
+    from scoresheet.documents.tool import Request  # costs every process of a scan what only recordings need
+    from scoresheet.pack import body as bodies
+
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -319,11 +319,11 @@ def _base64_runs(data: bytes) -> Iterator[tuple[int, bytes]]:
     needle = b"A" * _SHORTEST
     at = shape.find(needle)
     while at >= 0:
-        match = _RUN.match(data, at)
-        assert match is not None
-        run = match[0]
-        if not _HEX.fullmatch(run):
-            plain = _decoded(run)
+        match = _HEX.match(data, at)  # a hash
+        if match is None:
+            match = _RUN.match(data, at)
+            assert match is not None
+            plain = _decoded(match[0])
             if plain is not None:
                 yield at, plain
         at = shape.find(needle, match.end())
