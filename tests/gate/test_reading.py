@@ -195,3 +195,14 @@ def test_a_json_card_has_the_places_of_its_text():
     file = reading.parse(b'{\n  "suite": {"name": "TODO"}}', "card.json")
     (finding,) = [each for each in judge(CardFacts("card.json", file.located)).findings if "suite.name" in each.what]
     assert finding.where == "card.json:2:21"
+
+
+def test_a_member_with_nothing_behind_it_is_the_same_as_no_line():
+    whole = GOOD.replace(
+        "confound_log: required\n", "confound_log: required\n  excluded:\n  upstreams: ~\nleak_allow:\n"
+    )
+    file = reading.parse(whole.encode(), "card.yaml")
+    assert judge(CardFacts("card.yaml", file.located)).findings == ()
+    document = ProtocolCard.from_value(file.located.value, "card.yaml")
+    assert document.publishing.excluded == ()
+    assert TaskCard.from_value({"task_id": "a", "inputs": None}, "task.yaml").inputs == ()

@@ -68,6 +68,11 @@ class ToolDocument(Document):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
+def without_nulls(value: Any) -> Any:
+    """A mapping without its null members: in a card, `excluded:` with nothing behind it is the same as no line."""
+    return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
 def _pointer(location: tuple[int | str, ...]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
 

@@ -5,9 +5,9 @@ The model is for cards that hold; a card that does not is judged on its raw valu
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from scoresheet.documents.model import Document, Many, Sha256
+from scoresheet.documents.model import Document, Many, Sha256, without_nulls
 
 SCHEMA = "agent-eval-protocol/v1"
 Count = Annotated[int, Field(ge=0)]
@@ -17,6 +17,11 @@ Number = Annotated[float | int, Field(ge=0, allow_inf_nan=False)]
 class _Part(Document):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     rule = "card"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        return without_nulls(value)
 
 
 class Suite(_Part):

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from scoresheet.documents.model import Document, Many, TaskId
+from scoresheet.documents.model import Document, Many, TaskId, without_nulls
 
 OracleKind = Literal["pytest", "schema", "human", "match"]
 MutationScope = Literal["read_only", "workspace", "network", "secrets"]
@@ -16,6 +16,11 @@ class TaskCard(Document):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     rule = "task-card"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        return without_nulls(value)
 
     task_id: TaskId | None = None
     goal: str | None = None

@@ -1,6 +1,7 @@
 """Rules of the card's own form: what must be there, of which type, and what may not be."""
 
 import difflib
+import hashlib
 import math
 import re
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scoresheet.gate.placeholder import is_blank_name, is_placeholder
 
 SCHEMA = "agent-eval-protocol/v1"
 _LARGEST = 2**53 - 1
+_NOTHING = ("0" * 64, hashlib.sha256(b"").hexdigest())
 _MANY = 200
 """Members of one mapping from which nobody misspelt one: looking for the nearest of each would take minutes."""
 _WEEK_S = 7 * 24 * 3600
@@ -350,6 +352,8 @@ def card_git_sha(facts: CardFacts) -> Findings:
             f"suite.git_sha {value!r} is not a full commit id (40 or 64 hex digits)",
             mend,
         )
+    elif not value.strip("0"):
+        yield facts.finding("card-git-sha", "suite.git_sha", f"suite.git_sha {value} names no commit", mend)
     elif facts.git_sha_known is False:
         yield facts.finding("card-git-sha", "suite.git_sha", f"suite.git_sha {value} is not in this repository", mend)
 
@@ -368,6 +372,9 @@ def card_fixture_hash(facts: CardFacts) -> Findings:
             f"{name} {value!r} is not a sha256 (64 hex digits)",
             "run `scoresheet freeze PACK --tar FILE`, then `sha256sum FILE`",
         )
+    elif plain in _NOTHING:
+        what = f"{name} {value!r} is the digest of nothing"
+        yield facts.finding("card-fixture-hash", name, what, "run `scoresheet freeze PACK --tar FILE`")
     elif facts.fixture_sha256 is not None and plain != facts.fixture_sha256:
         what = f"fixture_hash mismatch: card={plain} file={facts.fixture_sha256}"
         yield facts.finding(

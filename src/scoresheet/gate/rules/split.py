@@ -81,18 +81,26 @@ def split_count(facts: CardFacts) -> Findings:
 
 
 def split_origins(facts: CardFacts) -> Findings:
-    """Every holdout task says where it comes from, in the card or in its own file; each origin is a known one."""
+    """Every holdout task says where it comes from, in the card or in its own file, once; each origin is a known one."""
     origins = facts.get("suite.origins")
-    said: set[str] = set()
+    said: dict[str, str] = {}
     for origin, names in origins.items() if isinstance(origins, dict) else ():
         if origin not in ORIGINS and not str(origin).startswith("other: "):
             what = f"suite.origins knows no {origin!r}"
             yield facts.finding(
                 "split-origins", f"suite.origins.{origin}", what, f"write one of {', '.join(ORIGINS)}, or `other: …`"
             )
-        said.update(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and said.setdefault(name, origin) != origin:
+                what = f"task {name!r} has two origins, {said[name]!r} and {origin!r}"
+                yield facts.finding("split-origins", f"suite.origins.{origin}", what, "keep one")
     if facts.pack is not None:
-        said.update(facts.pack.origins)
+        tasks = frozenset(facts.pack.task_ids)
+        for name in said:
+            if name not in tasks:
+                what = f"suite.origins lists {name!r}, which is no task of the pack"
+                yield facts.finding("split-origins", "suite.origins", what, "correct the id, or remove it")
+        said = {**facts.pack.origins, **said}
     without = [name for name in dict.fromkeys(facts.texts(HOLDOUT)) if name not in said]
     if without:
         more = f" (and {len(without) - 1} more)" if len(without) > 1 else ""
