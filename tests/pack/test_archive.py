@@ -9,12 +9,15 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scoresheet import digest
 from scoresheet.digest import FileDigest
 from scoresheet.errors import Refused, Usage
 from scoresheet.pack import archive, bundle_digest, freezer
 from tests.pack.packs import deep, flat, lay
+from tests.strategies import text
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -105,3 +108,16 @@ def test_a_bundle_is_refused_for_what_a_pack_is_refused_for(tmp_path):
     with pytest.raises(Refused) as caught:
         bundle_digest.v1_of(tmp_path)
     assert [finding.rule for finding in caught.value.findings] == ["pack-symlink"]
+
+
+@given(
+    st.one_of(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=101), text.filter(bool)),
+    st.sampled_from([0, 1, 8**11 - 1, 8**11, 2**40]),
+    st.booleans(),
+)
+def test_a_header_is_the_one_of_tarfile(path, size, executable):
+    member = tarfile.TarInfo(path)
+    member.size = size
+    member.mode = 0o755 if executable else 0o644
+    facts = FileDigest(digest.of(b""), size, executable, 1)
+    assert archive.header(path, facts) == member.tobuf(tarfile.PAX_FORMAT)

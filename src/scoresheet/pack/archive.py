@@ -18,6 +18,8 @@ from scoresheet.pack import tree
 
 BLOCK = tarfile.BLOCKSIZE
 """Content is filled up to whole blocks."""
+_BLANK = bytearray(tarfile.TarInfo("").tobuf(tarfile.PAX_FORMAT))
+_BLANK[148:156] = bytes(8)
 _CHUNK = 1 << 20
 _RECORD = 10240
 """POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
@@ -82,10 +84,22 @@ def end(length: int) -> bytes:
 
 def header(path: str, facts: FileDigest) -> bytes:
     """The blocks that stand before a file's content."""
+    if len(path) <= 100 and facts.size < 8**11 and path.isascii():
+        return _plain_header(path.encode(), facts)
     member = tarfile.TarInfo(path)
     member.size = facts.size
     member.mode = 0o755 if facts.exec else 0o644
     return member.tobuf(tarfile.PAX_FORMAT)
+
+
+def _plain_header(name: bytes, facts: FileDigest) -> bytes:
+    """What tarfile gives for a short ASCII path, several times faster: a pack may have 100,000 of them."""
+    block = bytearray(_BLANK)
+    block[: len(name)] = name
+    block[100:108] = b"0000755\0" if facts.exec else b"0000644\0"
+    block[124:136] = b"%011o\0" % facts.size
+    block[148:156] = b"%06o\0 " % (sum(block) + 8 * 0x20)  # POSIX: the checksum's own field counts as spaces
+    return bytes(block)
 
 
 def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
