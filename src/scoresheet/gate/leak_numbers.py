@@ -34,7 +34,7 @@ _NAMED_CARD = re.compile(rb"(?i)card|\bpan\b|visa|master|amex|credit|debit|\bcc"
 
 _PHONE = re.compile(
     rb"(?<![\w/+=.])\+(?!\d{4}-\d\d)[1-9]\d{0,2}(?:[ .-]?\(?\d{1,4}\)?)(?:[ .-]?\d{2,4}){2,4}(?![\d\w/+=])"
-    rb"|(?<![\w)])\(\d{3}\) ?\d{3}-\d{4}(?![\d-])"
+    rb"|(?<![\w)])(?<!\+\d )\(\d{3}\) ?\d{3}-\d{4}(?![\d-])"
 )
 NAMED_PHONE = re.compile(
     rb"(?i)(?:phone|mobile|tel|cell|fax|msisdn|whatsapp)(?:[_ -]?(?:number|nr|no))?\\?[\"']?\s{0,4}[:=,]\s{0,4}"
