@@ -60,7 +60,18 @@ class Row(Document):
     patch_lines: int | None = None
     patch_sha256: str | None = None
     tests_identical: Bit | None = None
+    """1 when every frozen test that the agent could see is byte for byte what it was; `null` without a workspace."""
     test_files_changed: int | None = None
+    """How many of them were changed or removed."""
+    tests_changed: Many[str] = ()
+    """Which: paths of the workspace."""
+    tests_added: Many[str] = ()
+    """Test files that the agent added: its right, and never part of what grades it."""
+    grading_surface: Many[str] = ()
+    """What it changed that could have bent the grading, `path: what`; none of it was there when it was graded."""
+    patch_left_out: Many[str] = ()
+    """What lay in the workspace and is in no patch: `path: why`."""
+    peak_memory_bytes: int | None = None
     agent_exit: int | None = None
     """Exit status of the agent's process; negative for a signal; `null` when it never started or was killed by us."""
     detail: str | None = None

@@ -81,6 +81,29 @@ class Oracle(Document):
 
     rule = "task"
     kind: Literal["match", "schema", "pytest", "human"]
+    test_command: str | None = None
+    """`pytest`: the words of the command, run in the workspace without a shell. One that does not run pytest itself
+    counts by its exit status alone."""
+    tests: Many[str] = ()
+    """`pytest`: files or folders of the workspace that hold the frozen tests; they are laid back before grading."""
+    expected_ids: Many[str] = ()
+    """`pytest`: node ids (`tests/test_a.py::test_b`) that must all have passed."""
+    timeout_s: Seconds = 300.0
+    """`pytest`: of the whole command."""
+    case_timeout_s: Seconds = 60.0
+    """`pytest`: of one test, which fails when it takes longer."""
+    output_file: str | None = None
+    """`schema`: a file of the workspace that is judged in place of the answer."""
+    output_schema: JsonValue = None
+    """`schema`: the schema of `output_file`; `answer_schema` when absent."""
+
+
+class WorkspaceWishes(Document):
+    """What a task wants of its workspace beside its files."""
+
+    rule = "task"
+    git: bool = False
+    """A fresh repository with one commit, without history."""
 
 
 class Task(Document):
@@ -95,6 +118,7 @@ class Task(Document):
     kind: Literal["replay", "workspace", "drill"] = "replay"
     card: JsonValue = None
     oracle: Oracle | None = None
+    workspace: WorkspaceWishes | None = None
     answer_schema: JsonValue = None
     limits: TaskLimits = TaskLimits()
     split: str | None = None

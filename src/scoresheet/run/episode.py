@@ -2,10 +2,9 @@
 
 import contextlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,14 +20,23 @@ from scoresheet.errors import ScoresheetError
 from scoresheet.replay.http import CALL_DOOR, ReplayServer
 from scoresheet.replay.journal import CallJournal, read_back
 from scoresheet.replay.session import Session, Tape
+from scoresheet.run import grading, harvest, surface, workspace
 from scoresheet.run.agents.agent import Agent
-from scoresheet.run.fold import Seen, fold
+from scoresheet.run.fold import Left, Seen, completed, fold
+from scoresheet.run.grading import Grader
+from scoresheet.run.oracle import by_work
+from scoresheet.run.patch import Change, patch
 from scoresheet.run.plan import Episode
+from scoresheet.run.verdict import Crash, Verdict
+from scoresheet.run.workspace import Work
 from scoresheet.sandbox.spec import ANSWER, HOME, TASK, Door, Ended, Launch, Limits, Opened, Sandbox, SandboxSpec
 
 CALL_PORT = 8070
 FIRST_PORT = 8080
 INTERRUPTED = "interrupted"
+PATCH = "patch.diff"
+GRADING = "grading"
+"""Folder of what the tests said."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 Watch = Callable[[Opened], AbstractContextManager[object]]
@@ -58,6 +66,10 @@ class EpisodeSpec:
     folder: Path
     """Where its journal and output are kept."""
     host: str
+    work: Work | None = None
+    """The task's workspace, when it has one."""
+    grader: Grader | None = None
+    """Judges workspaces; needed by tasks that are judged by their work."""
 
 
 def run_episode(
@@ -71,9 +83,27 @@ def run_episode(
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     limits = limits_of(spec.limits, spec.task)
     folder = _fresh(spec.folder)
-    calls_path = folder / "calls.jsonl"
     session = Session(spec.tape, limits.max_tool_calls)
-    with sandbox.open(_sandbox_spec(spec, limits)) as opened:
+    place = folder / workspace.FOLDER
+    with workspace.temporary(place):
+        if spec.work is not None:
+            workspace.lay(spec.work, place)
+        return _run(spec, sandbox, server, watch, session, limits, place, started_at)
+
+
+def _run(
+    spec: EpisodeSpec,
+    sandbox: Sandbox,
+    server: ReplayServer,
+    watch: Watch,
+    session: Session,
+    limits: RunLimits,
+    place: Path,
+    started_at: str,
+) -> Row:
+    folder = spec.folder
+    calls_path = folder / "calls.jsonl"
+    with sandbox.open(_sandbox_spec(spec, limits, place)) as opened:
 
         def refused(call: CallRecord) -> None:
             if call.outcome == "capped":
@@ -94,23 +124,71 @@ def run_episode(
         raise Interrupted("the episode was interrupted", spec.episode.folder)
     journal_bytes = calls_path.read_bytes()
     _keep(folder, ended, evidence.model_dump(mode="json"))
-    return fold(
-        Seen(
-            manifest_sha256=spec.manifest_sha256,
-            protocol=spec.manifest.protocol,
-            on_mismatch=spec.manifest.on_mismatch,
-            episode=spec.episode,
-            task=spec.task,
-            schema_unchecked=spec.tape.schema_unchecked,
-            calls=[read_back(line) for line in journal_bytes.splitlines()],
-            calls_sha256=digest.of(journal_bytes),
-            submitted=submitted,
-            ended=ended,
-            evidence=evidence,
-            started_at=started_at,
-            host=spec.host,
-        )
+    found = None if spec.work is None else _harvest(spec.work, place, folder)
+    seen = Seen(
+        manifest_sha256=spec.manifest_sha256,
+        protocol=spec.manifest.protocol,
+        on_mismatch=spec.manifest.on_mismatch,
+        episode=spec.episode,
+        task=spec.task,
+        schema_unchecked=spec.tape.schema_unchecked,
+        calls=[read_back(line) for line in journal_bytes.splitlines()],
+        calls_sha256=digest.of(journal_bytes),
+        submitted=submitted,
+        ended=ended,
+        evidence=evidence,
+        started_at=started_at,
+        host=spec.host,
+        left=None if found is None else found.left,
     )
+    if found is not None and by_work(spec.task) and completed(seen):
+        seen = replace(seen, graded=_graded(spec, limits, found, place, watch))
+    return fold(seen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Harvest:
+    left: Left
+    changes: tuple[Change, ...]
+    kept: tuple[Change, ...]
+
+
+def _harvest(work: Work, place: Path, folder: Path) -> _Harvest:
+    """What lies in the workspace, now that nobody can change it; the patch is kept in `folder`."""
+    found = harvest.harvest(place, work)
+    made = patch(found.changes)
+    (folder / PATCH).write_bytes(made.text)
+    judged = surface.judged(found.changes, work.frozen)
+    unread = surface.frozen_paths(found.unread, work.tests)
+    left = Left(
+        patch_lines=made.lines,
+        patch_sha256=made.sha256,
+        tests=bool(surface.frozen_paths(work.files, work.tests)),
+        tests_changed=tuple(sorted({*judged.tests_changed, *map(surface.shown, unread)})),
+        tests_added=judged.tests_added,
+        touched=judged.touched,
+        left_out=found.left_out,
+        crossed=found.crossed,
+    )
+    return _Harvest(left, found.changes, judged.kept)
+
+
+def _graded(spec: EpisodeSpec, limits: RunLimits, found: _Harvest, place: Path, watch: Watch) -> Verdict | Crash:
+    assert spec.work is not None
+    assert spec.task.oracle is not None
+    oracle = spec.task.oracle
+    if oracle.output_file is not None:
+        path = oracle.output_file.encode()
+        return grading.of_output(spec.task, harvest.output(found.changes, spec.work, path))
+    assert spec.grader is not None
+    workspace.remove(place)  # the room is needed once
+    bounds = grading.limits_for(oracle, limits.memory_bytes, limits.work_bytes, limits.pids)
+    try:
+        return spec.grader.grade(spec.task, spec.work, found.kept, spec.folder / GRADING, bounds, watch)
+    except grading.OracleFailed as error:
+        return Crash(error.what)
+    except grading.Stopped as error:
+        raise Interrupted("the episode was interrupted", spec.episode.folder) from error
 
 
 def limits_of(limits: RunLimits, task: Task) -> RunLimits:
@@ -146,7 +224,7 @@ def _doors(upstreams: tuple[str, ...]) -> dict[str, str]:
     return {**{f"http-{number}": upstream for number, upstream in enumerate(upstreams)}, CALL_DOOR: ""}
 
 
-def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits) -> SandboxSpec:
+def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxSpec:
     ports = [*range(FIRST_PORT, FIRST_PORT + len(spec.upstreams)), CALL_PORT]
     view = task_view(spec.task, spec.tools, limits)
     return SandboxSpec(
@@ -159,7 +237,10 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits) -> SandboxSpec:
             output_bytes=limits.output_bytes,
         ),
         binds=spec.agent.binds,
-        files=((TASK, view), *spec.agent.files, *spec.agent.private(spec.task)),
+        files=((TASK, view), *spec.agent.files, *spec.agent.private(spec.task, spec.work)),
+        workspace=None if spec.work is None else place,
+        workspace_writable=spec.work is None or spec.work.writable,
+        workspace_bytes=0 if spec.work is None else spec.work.size_bytes,
     )
 
 
@@ -187,7 +268,7 @@ def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits) -> Launch:
 def _fresh(folder: Path) -> Path:
     """An empty folder; what an interrupted attempt without a row left there goes."""
     if folder.exists():
-        shutil.rmtree(folder)
+        workspace.remove(folder)
     folder.mkdir(parents=True)
     return folder
 

@@ -10,11 +10,27 @@ from scoresheet.documents.row import ExitReason, Mismatch, Row
 from scoresheet.documents.task import Task
 from scoresheet.run import oracle
 from scoresheet.run.plan import Episode
+from scoresheet.run.verdict import Crash, Verdict
 from scoresheet.sandbox.spec import Ended
 
 SUSPENDED_S = 1.0
 """A machine that slept longer than this during an episode has a clock that proves nothing."""
 _DETAIL = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What was found in a workspace, measured when the agent was dead."""
+
+    patch_lines: int
+    patch_sha256: str
+    tests: bool
+    """Whether the agent saw frozen tests."""
+    tests_changed: tuple[str, ...]
+    tests_added: tuple[str, ...]
+    touched: tuple[str, ...]
+    left_out: tuple[str, ...]
+    crossed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,15 @@ class Seen:
     evidence: Evidence
     started_at: str
     host: str
+    left: Left | None = None
+    """What the agent left in its workspace; `None` for a task without one."""
+    graded: Verdict | Crash | None = None
+    """What the tests (or the schema of an output file) said; `None` where the answer is judged, or nothing ran."""
+
+
+def completed(seen: Seen) -> bool:
+    """Whether the episode ended so that its work counts: by itself, within its limits, no call unrecorded."""
+    return _ending(seen)[0] == "completed" and not any(call.outcome == "miss" for call in seen.calls)
 
 
 def fold(seen: Seen) -> Row:
@@ -47,12 +72,23 @@ def fold(seen: Seen) -> Row:
     errors = [error for call in made for error in call.schema_errors]
     reason, limit, detail = _ending(seen)
     success, answer = False, None
-    if reason == "completed":
+    if reason == "completed" and oracle.by_work(seen.task):
+        given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
+        answer = given.value
+        match seen.graded:
+            case Verdict(success, detail):
+                success = success and not missed
+            case Crash(detail):
+                reason = "harness_error"
+            case None:
+                detail = "not graded: calls were not recorded"
+    elif reason == "completed":
         given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
         right, given = oracle.judged(seen.task, given)
         answer, detail = given.value, detail or given.fault
         success = right and not missed
     v1 = seen.protocol == "tool-replay-v1"
+    left = seen.left
     return Row(
         manifest_sha256=seen.manifest_sha256,
         task_id=seen.episode.task_id,
@@ -84,6 +120,15 @@ def fold(seen: Seen) -> Row:
         ),
         schema_errors=tuple(errors),
         schema_unchecked=seen.schema_unchecked,
+        patch_lines=None if left is None else left.patch_lines,
+        patch_sha256=None if left is None else left.patch_sha256,
+        tests_identical=None if left is None or not left.tests else int(not left.tests_changed),
+        test_files_changed=None if left is None or not left.tests else len(left.tests_changed),
+        tests_changed=() if left is None else left.tests_changed,
+        tests_added=() if left is None else left.tests_added,
+        grading_surface=() if left is None else left.touched,
+        patch_left_out=() if left is None else left.left_out,
+        peak_memory_bytes=seen.ended.peak_memory_bytes,
         agent_exit=seen.ended.exit_code,
         detail=detail,
         isolation=seen.evidence.state,
@@ -136,6 +181,8 @@ def _ending(seen: Seen) -> tuple[ExitReason, str | None, str | None]:
         return "agent_error", ended.limit, f"the agent crossed the limit of {ended.limit}"
     if ended.exit_code != 0:
         return "agent_error", None, _death(ended)
+    if seen.left is not None and seen.left.crossed is not None:
+        return "agent_error", seen.left.crossed, f"what the agent left crosses the limit of {seen.left.crossed}"
     return "completed", None, None
 
 

@@ -7,8 +7,9 @@ import jsonschema_rs
 
 from scoresheet import canonical
 from scoresheet.canonical import JsonValue
-from scoresheet.documents.task import Task
+from scoresheet.documents.task import Oracle, Task
 from scoresheet.errors import Finding
+from scoresheet.run.verdict import command
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,13 @@ def kind_of(task: Task) -> str | None:
     return "match" if task.expected else None
 
 
+def by_work(task: Task) -> bool:
+    """True when the work in the workspace is judged, and no answer: by tests, or as a named output file."""
+    return task.oracle is not None and (
+        task.oracle.kind == "pytest" or (task.oracle.kind == "schema" and task.oracle.output_file is not None)
+    )
+
+
 def unscorable(task: Task, where: str) -> Finding | None:
     """Why no episode of this task could be scored; `None` when it can."""
     kind = kind_of(task)
@@ -79,20 +87,44 @@ def unscorable(task: Task, where: str) -> Finding | None:
     if kind == "match" and not task.expected:
         what = f"{task.task_id} is matched against an empty `expected`"
         return Finding("task-oracle", where, what, "say what is right")
-    if kind == "schema" and task.answer_schema is None:
+    by_file = task.oracle is not None and task.oracle.output_file is not None
+    if by_file and task.oracle is not None and task.oracle.output_schema is None and task.answer_schema is None:
+        what = f"{task.task_id} judges {task.oracle.output_file} by schema, but has no output_schema"
+        return Finding("task-oracle", where, what, "add output_schema")
+    if kind == "schema" and task.answer_schema is None and not by_file:
         what = f"{task.task_id} is judged by schema, but has no answer_schema"
         return Finding("task-oracle", where, what, "add answer_schema")
-    if kind not in ("match", "schema"):
+    if kind not in ("match", "schema", "pytest"):
         what = f"{task.task_id} needs the {kind} oracle, which this version can't run yet"
         return Finding("task-oracle", where, what, "leave the task out with --tasks")
-    if task.kind != "replay":
+    if by_work(task) and task.kind != "workspace":
+        what = f"{task.task_id} judges a workspace, but it is a {task.kind} task"
+        return Finding("task-kind", where, what, 'write "kind": "workspace"')
+    if task.kind == "drill":
         what = f"{task.task_id} is a {task.kind} task, which this version can't run yet"
         return Finding("task-kind", where, what, "leave the task out with --tasks")
-    if task.answer_schema is not None:
-        try:
-            _validator(task.answer_schema)
-        except ValueError as error:
-            return Finding("task-answer-schema", where, f"answer_schema is no JSON Schema: {error}", "mend it")
+    for name, schema in (
+        ("answer_schema", task.answer_schema),
+        ("output_schema", None if task.oracle is None else task.oracle.output_schema),
+    ):
+        if schema is not None:
+            try:
+                _validator(schema)
+            except ValueError as error:
+                return Finding(f"task-{name.replace('_', '-')}", where, f"{name} is no JSON Schema: {error}", "mend it")
+    if kind == "pytest" and task.oracle is not None:
+        return _untestable(task.task_id, task.oracle, where)
+    return None
+
+
+def _untestable(task_id: str, oracle: Oracle, where: str) -> Finding | None:
+    if oracle.test_command is None or not oracle.tests:
+        what = f"{task_id} is graded by tests, but names no {'tests' if oracle.test_command else 'test_command'}"
+        return Finding("task-oracle", where, what, "say the test_command, and the paths of the frozen tests")
+    try:
+        command(oracle.test_command)
+    except ValueError as error:
+        return Finding("task-oracle-command", where, f"the test_command of {task_id} can't be read: {error}", "mend it")
     return None
 
 

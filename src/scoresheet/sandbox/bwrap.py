@@ -5,6 +5,7 @@ doors, hands them to the host, and probes; the host judges, and only then sends 
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -390,7 +391,8 @@ class Opened:
             self._wake,
         )
         workspace = self._spec.workspace if self._spec.workspace_writable else None
-        ending = watch(handles, launch.stdin, limits, workspace, lambda: self._reason is not None)
+        roomy = dataclasses.replace(limits, work_bytes=limits.work_bytes + self._spec.workspace_bytes)
+        ending = watch(handles, launch.stdin, roomy, workspace, lambda: self._reason is not None)
         total_cpu_s, most_kib = self._life.end()
         hits = self._hits()
         if hits:

@@ -72,6 +72,8 @@ class SandboxSpec:
 
     It is given away: as root its files become the episode's account's."""
     workspace_writable: bool = True
+    workspace_bytes: int = 0
+    """What lies in it at the start, and may lie there beside `work_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ inside (`WORK`, `ANSWER`, `TASK`, files) stand for places in a temporary folder,
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import logging
@@ -122,7 +123,9 @@ class UnisolatedEpisode:
                     self._control = ours
                     if self._stopped is not None:
                         ours.sendall(b"x")
-                watch = _Watch(process, ours, launch.stdin, self._spec.limits, self._places[WORK], started)
+                limits = self._spec.limits
+                roomy = dataclasses.replace(limits, work_bytes=limits.work_bytes + self._spec.workspace_bytes)
+                watch = _Watch(process, ours, launch.stdin, roomy, self._places[WORK], started)
                 watch.run()
                 with self._lock:
                     self._control = None

@@ -1,12 +1,16 @@
 """What the runner needs of an agent, whoever wrote it: a command line, what it may see, and who it is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from scoresheet.documents.run_plan import AgentIdentity
 from scoresheet.documents.task import Task
 from scoresheet.sandbox.spec import HOME, WORK, Bind
+
+if TYPE_CHECKING:
+    from scoresheet.run.workspace import Work
 
 PROGRAMS = "/run/scoresheet"
 """Where our own small programs lie inside."""
@@ -19,7 +23,13 @@ _VISIBLE = tuple(Path(place) for place in ("/usr", "/bin", "/sbin", "/lib", "/li
 Files = tuple[tuple[str, bytes], ...]
 
 
-def _nothing(_task: Task) -> Files:
+class Private(Protocol):
+    """Files of one task that only one agent gets."""
+
+    def __call__(self, task: Task, work: "Work | None" = None) -> Files: ...
+
+
+def _nothing(task: Task, work: "Work | None" = None) -> Files:
     return ()
 
 
@@ -34,7 +44,7 @@ class Agent:
     files: Files = ()
     path: tuple[str, ...] = ()
     """Folders that go before the others on PATH: those of its own interpreter."""
-    private: Callable[[Task], Files] = field(default=_nothing)
+    private: Private = field(default=_nothing)
     """Files of one task that only this agent gets; nothing but for the oracle."""
     notes: tuple[str, ...] = ()
     """What a person should know of how the agent was read."""

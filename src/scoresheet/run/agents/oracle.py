@@ -6,12 +6,16 @@ It is an ordinary sandboxed command all the same: it must make the calls and ans
 import base64
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.task import Task
 from scoresheet.documents.tool import CALL
 from scoresheet.run.agents.agent import PROGRAMS, Agent, Files
 from scoresheet.run.agents.python import builtin
+
+if TYPE_CHECKING:
+    from scoresheet.run.workspace import Work
 
 SOLUTION = f"{PROGRAMS}/solution.json"
 
@@ -20,14 +24,14 @@ def oracle() -> Agent:
     """The oracle agent."""
     agent = builtin("oracle", "oracle_agent.py")
 
-    def private(task: Task) -> Files:
-        return ((SOLUTION, json.dumps(solution(task)).encode()),)
+    def private(task: Task, work: "Work | None" = None) -> Files:
+        return ((SOLUTION, json.dumps(solution(task, work)).encode()),)
 
     return replace(agent, argv=(*agent.argv, SOLUTION), private=private)
 
 
-def solution(task: Task) -> dict[str, JsonValue]:
-    """What the oracle agent does: requests in their recorded order, and the answer.
+def solution(task: Task, work: "Work | None" = None) -> dict[str, JsonValue]:
+    """What the oracle agent does: requests in their recorded order, the reference solution, and the answer.
 
     v1 recordings hold no readable request, so there only the answer is given. A recorded timeout is not waited for.
     """
@@ -49,4 +53,8 @@ def solution(task: Task) -> dict[str, JsonValue]:
                 "body": base64.b64encode(request.body).decode(),
             }
         )
-    return {"requests": requests, "answer": dict(task.expected) or None}
+    made: dict[str, JsonValue] = {"requests": requests, "answer": dict(task.expected) or None}
+    content = None if work is None else work.solution_bytes()
+    if work is not None and work.solution is not None and content is not None:
+        made["work"] = {"name": work.solution, "content": base64.b64encode(content).decode()}
+    return made

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import socket
+import subprocess
 import sys
 
 _SKIPPED = {"host", "content-length", "transfer-encoding", "connection", "expect"}
@@ -17,9 +18,28 @@ def main(solution_path):
         solution = json.load(file)
     for request in solution["requests"]:
         send(request)
+    if "work" in solution:
+        work(solution["work"]["name"], base64.b64decode(solution["work"]["content"]))
     if solution["answer"] is not None:
         with open(os.environ["SCORESHEET_ANSWER"], "w", encoding="utf-8") as file:
             json.dump(solution["answer"], file)
+
+
+def work(name, content):
+    """Puts the reference solution into the workspace, which is the current folder."""
+    place = os.path.join(os.environ["HOME"], name)
+    with open(place, "wb") as file:
+        file.write(content)
+    if name == "solve.sh":
+        subprocess.run(["/bin/sh", place], check=True)
+        return
+    for words in (["git", "apply", "--whitespace=nowarn", place], ["patch", "-p1", "-s", "-f", "-i", place]):
+        try:
+            subprocess.run(words, check=True)
+            return
+        except FileNotFoundError:
+            continue
+    raise SystemExit("the reference patch can't be applied: neither git nor patch is here")
 
 
 def send(request):
