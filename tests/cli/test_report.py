@@ -32,7 +32,7 @@ def test_without_a_card_no_figure_is_printed_and_every_reason_is(whole, capsys):
     out = capsys.readouterr().out
     assert out.startswith("not admissible:\n  - no protocol card")
     assert "0.5333" not in out
-    assert len(out.splitlines()) == 4
+    assert len(out.splitlines()) == 3
 
 
 def test_a_draft_is_printed_under_its_banner(whole, capsys):
@@ -70,7 +70,7 @@ def test_json_obeys_the_published_schema(whole, capsys):
 def test_json_without_a_card_holds_reasons_and_no_figure(whole, cut, capsys):
     assert app.run(["report", str(whole), "--format", "json"]) == 1
     found = NotAdmissible.from_bytes(capsys.readouterr().out, "stdout")
-    assert (found.admissible, found.complete, len(found.reasons)) == (False, True, 3)
+    assert (found.admissible, found.complete, len(found.reasons)) == (False, True, 2)
     assert app.run(["report", str(cut), "--format", "json"]) == 4
     assert not NotAdmissible.from_bytes(capsys.readouterr().out, "stdout").complete
 

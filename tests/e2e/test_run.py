@@ -28,7 +28,8 @@ def call(*words, folder=None, ok=None):
 
 
 def run(pack, out, *more, agent=OBEY, ok=0):
-    return call("run", pack.root, "--agent", agent, "--seat", "test", "--out", out, "--quiet", *more, ok=ok)
+    words = ("run", pack.root, "--agent", agent, "--seat", "test", "--out", out, "--quiet", *more)
+    return call(*words, *(() if "--tasks" in more or "--isolation" in more else ("--draft",)), ok=ok)
 
 
 def value(text, key):
@@ -43,13 +44,13 @@ def pack(tmp_path):
 
 
 def test_a_run_prints_its_block_as_a_draft_and_says_why(tmp_path, pack):
-    done = run(pack, tmp_path / "run")
+    done = run(pack, tmp_path / "run", "--tasks", "t[0-4]")
     assert value(done.stdout, "manifest_sha256") == pack.manifest_sha256
     assert value(done.stdout, "success_mean") == "1.0000"
     assert value(done.stdout, "live_network") == "denied"
     assert value(done.stdout, "repeats_per_task") == "2"
     assert "draft: true" in done.stdout
-    assert "draft: " in done.stderr
+    assert "draft: only 5 of 6 tasks were chosen" in done.stderr
     assert str(tmp_path / "run") in done.stderr
     assert journal.read_plan(tmp_path / "run").status == "finished"
 
@@ -68,7 +69,8 @@ def test_two_runs_with_one_seed_have_the_same_figures(tmp_path, pack):
 
 def test_without_a_seat_nothing_runs(tmp_path, pack):
     done = call("run", pack.root, "--agent", OBEY, "--out", tmp_path / "run", ok=1)
-    assert done.stderr.startswith("error: no seat")
+    assert "error: no seat: nothing was run" in done.stderr
+    assert len((pack.root / "receipts.jsonl").read_bytes().splitlines()) == 6
     assert not (tmp_path / "run").exists()
 
 

@@ -58,7 +58,6 @@ def test_a_run_with_nothing_beside_its_rows_meets_none_of_them():
     assert rules(Evidence(), plan(pack_verified=False)) == [
         "report-pack",
         "report-card",
-        "report-holdout",
         "report-receipts",
         "report-baselines",
         "report-confounds",

@@ -8,7 +8,7 @@ from tests.publish.runs import A, baselines, line, plan, row, rows, write
 
 
 def test_a_run_is_read_as_it_lies(tmp_path):
-    write(tmp_path, plan(), rows(A), baselines=baselines().text(), confounds=b'{"text": "a fan broke"}\n')
+    write(tmp_path, plan(), rows(A), baselines=baselines().text(), confounds=b'{"at": "2026-09-22T10:00:00Z", "by": "person", "kind": "human", "text": "a fan broke"}\n')
     found = run_folder.read(tmp_path)
     assert found.plan == plan()
     assert found.outcomes.complete
@@ -75,8 +75,10 @@ def test_bad_entries_beside_the_rows_are_findings(tmp_path):
     files = {"confounds": b"{}\nnot json\n", "receipts": b"{}\n", "baselines": b"{}"}
     found = run_folder.read(write(tmp_path, plan(), rows(A), **files))
     assert {finding.rule for finding in found.evidence.findings} == {
+        "confounds-field",
         "confounds-json",
         "receipt-field",
+        "report-receipts",
         "baselines-field",
     }
     assert len(found.evidence.confounds or ()) == 2

@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from scoresheet import digest
 from scoresheet.documents.tool import Request
+from scoresheet.gate import suite
 from scoresheet.pack import fingerprint, freezer
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import Settings
@@ -48,7 +49,58 @@ def shop(
     if not v1:
         settings = {"upstreams": (("SHOP", "shop.example"),)} | settings
     freezer.write(folder, Settings(protocol="tool-replay-v1" if v1 else "tool-replay-v2", **settings))
-    return Pack.open(folder)
+    pack = Pack.open(folder)
+    write_card(pack)
+    return pack
+
+
+def write_card(pack: Pack, change: Callable[[dict[str, Any]], None] = lambda card: None) -> dict[str, Any]:
+    """A complete protocol card beside the pack, every task held out, as `change` leaves it."""
+    task_ids = [task.task_id for task in pack.tasks()]
+    manifest = pack.manifest
+    card: dict[str, Any] = {
+        "schema": "agent-eval-protocol/v1",
+        "suite": {
+            "name": "shop",
+            "git_sha": "59d430a9506458e4b8a45fa6426d376dcf3eec17",
+            "fixture_hash": "sha256:" + suite.look(pack).fixture_sha256,
+            "license": "Apache-2.0",
+            "source": "invented",
+            "contamination_note": "written for a test",
+            "task_count": len(task_ids),
+            "taxonomy": {"price": len(task_ids)},
+            "origins": {"synthetic": list(task_ids)},
+        },
+        "dataset_split": {"train_like": [], "holdout": task_ids},
+        "metrics": {
+            "decision": "does it finish under the budget?",
+            "primary": "share of runs that exit before wall_clock_s",
+            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
+            "headline_scalar_allowed": False,
+            "tie_margin": 0.05,
+        },
+        "controls": {
+            "runtime": "linux",
+            "lockfile": "none",
+            "tool_allowlist": ["get_item"],
+            "test_command": "none",
+            "wall_clock_s": manifest.timeout_s,
+            "max_tool_calls": 40,
+            "temperature": 0.0,
+            "seed": manifest.seed,
+            "human_intervention": "none",
+            "parallel_jobs": 2,
+            "network": "denied",
+            "retries": manifest.retries,
+            "repeats": manifest.repeats or 5,
+            "stale_after_hours": 87600,
+        },
+        "environment": {"os": "linux", "notes": "none is needed"},
+        "publishing": {"negative_results": "required", "confound_log": "required", "excluded": [], "upstreams": {}},
+    }
+    change(card)
+    (pack.root / "card.yaml").write_text(json.dumps(card, indent=1))  # JSON is YAML
+    return card
 
 
 def call(target: str, status: int, answer: Any, v1: bool) -> dict[str, Any]:

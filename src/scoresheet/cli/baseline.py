@@ -2,11 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scoresheet.cli.app import say
+
+if TYPE_CHECKING:
+    from scoresheet.documents.baselines import Baselines
+    from scoresheet.documents.run_plan import Isolation
+    from scoresheet.pack.folder import Pack
 
 
 @click.command()
@@ -27,38 +32,42 @@ def command(pack: str, out: str | None, as_json: bool, quiet: bool, **given: Any
     Example: scoresheet baseline billing-v3 --out runs/baselines
              scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a --baselines runs/baselines
     """
-    from scoresheet.cli.run import default_out, perform, sandbox_of, verified
-    from scoresheet.run import baselines, journal, local
-    from scoresheet.run.agents.null import null
-    from scoresheet.run.agents.oracle import oracle
-    from scoresheet.run.prepare import Asked, plan_of
+    from scoresheet.cli.engine import default_out, verified
+    from scoresheet.run import journal
 
     opened = verified(pack, None, quiet)
     place = Path(out or f"{default_out(opened)}-baselines")
-    local.refuse_used(place)
-    for agent in (null(), oracle()):
-        plan = plan_of(opened, agent.identity, Asked(**given, seat="baseline"), pack_verified=True)
-        perform(
-            opened,
-            agent,
-            plan,
-            place / agent.identity.kind,
-            sandbox_of(plan.isolation),
-            False,
-            agent.identity.kind,
-            quiet,
-        )
-    found = baselines.of_runs(place)
-    journal.replace_file(place / journal.BASELINES, found.text())
+    found = make(opened, place, given["isolation"], given["repeats"], given["jobs"], quiet)
     if as_json:
         click.echo(json.dumps(found.model_dump(mode="json")))
     else:
         for one in (found.null, found.oracle):
             click.echo(f"{one.agent}: {one.successes} of {one.episodes} episodes succeeded")
         click.echo(f"manifest_sha256: {found.manifest_sha256}")
+    say(f"baselines: {place / journal.BASELINES}")
+    return 0 if found.sound else 1
+
+
+def make(
+    pack: "Pack", place: Path, isolation: "Isolation", repeats: int | None, jobs: int | None, quiet: bool
+) -> "Baselines":
+    """Run both agents below `place`, and keep the verdict there; tasks that fail are said. Raises `Usage`."""
+    from scoresheet.cli.engine import perform, sandbox_of
+    from scoresheet.run import baselines, journal, local
+    from scoresheet.run.agents.null import null
+    from scoresheet.run.agents.oracle import oracle
+    from scoresheet.run.prepare import Asked, plan_of
+
+    local.refuse_used(place)
+    asked = Asked(repeats=repeats, jobs=jobs, isolation=isolation, seat="baseline")
+    for agent in (null(), oracle()):
+        kind = agent.identity.kind
+        plan = plan_of(pack, agent.identity, asked, pack_verified=True)
+        perform(pack, agent, plan, place / kind, sandbox_of(isolation), False, kind, quiet)
+    found = baselines.of_runs(place)
+    journal.replace_file(place / journal.BASELINES, found.text())
     for one in (found.null, found.oracle):
         wanted = "must never succeed" if one.agent == "null" else "must always succeed"
         for task_id in one.failing:
             say(f"error: the {one.agent} agent {wanted} — {task_id} [baseline-{one.agent}]")
-    say(f"baselines: {place / journal.BASELINES}")
-    return 0 if found.sound else 1
+    return found

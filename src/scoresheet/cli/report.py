@@ -12,13 +12,19 @@ INCOMPLETE = 4
 @click.command()
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True)
+@click.option(
+    "--pack",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PACK",
+    help="Judge card and receipts by the pack's bytes, not by what the run recorded of it.",
+)
 @click.option("--draft", is_flag=True, help="Print the figures of a run that is not admissible, under a DRAFT banner.")
 @click.option(
     "--interval",
     type=click.Choice(["default", "rows-v1"]),
     help="rows-v1: the published row bootstrap, which understates the noise of repeated tasks.",
 )
-def command(run: Path, form: str, draft: bool, interval: str | None) -> int:
+def command(run: Path, form: str, pack: Path | None, draft: bool, interval: str | None) -> int:
     """Print the report of RUN, or every reason why it is not admissible.
 
     Exit 0: printed. 1: not admissible. 4: the run is incomplete (with --draft the figures are printed all the same).
@@ -26,10 +32,11 @@ def command(run: Path, form: str, draft: bool, interval: str | None) -> int:
     \b
     Example: scoresheet report runs/careful --format md --draft
     """
+    from scoresheet.pack.folder import Pack
     from scoresheet.publish import block, run_folder
     from scoresheet.publish.report import refusal
 
-    folder = run_folder.read(run)
+    folder = run_folder.read(run, Pack.open(pack) if pack is not None else None)
     unmet = folder.unmet
     incomplete = any(reason.incomplete for reason in unmet)
     if unmet and not draft:

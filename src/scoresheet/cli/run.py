@@ -1,8 +1,5 @@
 """`scoresheet run`: an agent on a frozen pack, isolated, scored; the report block at the end."""
 
-import signal
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +8,10 @@ import click
 from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from scoresheet.documents.baselines import Baselines
     from scoresheet.documents.run_plan import RunPlan
     from scoresheet.pack.folder import Pack
-    from scoresheet.sandbox.spec import Sandbox
+    from scoresheet.run.admission import Admission
 
 
 @click.command()
@@ -30,40 +26,59 @@ if TYPE_CHECKING:
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
-@click.option("--baselines", type=click.Path(exists=True), metavar="DIR", help="What `scoresheet baseline` wrote.")
+@click.option(
+    "--baselines",
+    type=click.Path(exists=True),
+    metavar="DIR",
+    help="What `scoresheet baseline` wrote [found beside --out, else run first, one episode a task].",
+)
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
-@click.option("--draft", is_flag=True, help="A draft is what is wanted: do not say why it is one.")
+@click.option("--draft", is_flag=True, help="A draft is wanted: no baselines, and no word on why it is one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) -> int:
-    """Run an agent on every task of PACK, each repeated, and print the report block.
+    """Run an agent on every task of PACK, each repeated, and print the report.
+
+    First every task is triaged, and gets a receipt; only those with leaf score are started, and only with a seat. The
+    report is admissible when the protocol card (PACK/card.yaml) is complete and nothing else is amiss; what is known
+    to make it a draft is said before the first episode. Exit 1: nothing could be started.
 
     \b
     Example: scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a
              scoresheet run billing-v3 --agent py:agent.py:solve --seat laptop-a --out runs/a --resume
     """
-    from scoresheet.errors import Incomplete, ScoresheetError
+    from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
+    from scoresheet.errors import Incomplete
+    from scoresheet.run import journal, local
     from scoresheet.run.agents.spec import agent_of
     from scoresheet.run.prepare import Asked, plan_of
 
-    if not given["seat"]:
-        raise ScoresheetError("no seat: nothing was run", mend="name who or what runs this: --seat LABEL")
     if given["resume"] and not given["out"]:
         raise click.UsageError("--resume needs the run directory: --out DIR")
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))
+    if not given["resume"]:
+        local.refuse_used(out)
+    admission = admitted(opened, given["seat"], quiet)
     hidden = (opened.root.absolute(), opened.root.resolve(), out.absolute(), out.resolve(), Path("runs").absolute())
     agent = agent_of(given["agent"], Path.cwd(), [Path(mount) for mount in given["mount"]], hidden)
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
-    plan = plan_of(opened, agent.identity, asked, pack_verified=True)
+    plan = plan_of(opened, agent.identity, asked, pack_verified=True, admission=admission)
     for note in agent.notes:
         say(f"note: {note}")
+    baselines = (
+        None if draft and not given["baselines"] else baselines_for(given["baselines"], opened, out, plan, quiet)
+    )
+    if baselines is not None and not baselines.sound:
+        defect = "the pack is defective: a baseline does not score what it must"
+        plan = plan.model_copy(update={"draft": (*plan.draft, defect)})
     if not draft:
         for reason in plan.draft:
             say(f"draft: {reason}")
-    with baselines_for(given["baselines"], opened, out) as keep:
-        ended = perform(opened, agent, plan, out, sandbox_of(asked.isolation), given["resume"], "run", quiet)
-        keep()
+    sandbox = sandbox_of(asked.isolation)
+    ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission)
+    if baselines is not None:
+        journal.replace_file(out / journal.BASELINES, baselines.text())
     if ended.status == "incomplete":
         raise Incomplete(
             "episodes were lost to failures on our side", str(out), f"scoresheet run … --out {out} --resume"
@@ -73,84 +88,86 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     return 0
 
 
-def verified(path: str, expect: str | None, quiet: bool) -> "Pack":
-    """The pack, every byte checked against its manifest. Raises `Refused`, `ScoresheetError`."""
-    from scoresheet import digest
+def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
+    """The pack triaged, and what was found said; the pack's receipts file holds what is new.
+
+    Raises `ScoresheetError` when nothing can be started: then every receipt is in the pack's receipts file.
+    """
     from scoresheet.cli.progress import bytes_bar
-    from scoresheet.errors import Refused, ScoresheetError
-    from scoresheet.pack.folder import Pack
+    from scoresheet.cli.triage import say_findings
+    from scoresheet.errors import ScoresheetError
+    from scoresheet.gate import pack_triage, repository
+    from scoresheet.pack.freeze import CARD, MANIFEST, RECEIPTS
+    from scoresheet.run import admission
+    from scoresheet.run.prepare import now
 
-    pack = Pack.open(path)
-    if expect is not None and digest.parse(expect, "--expect") != pack.manifest_sha256:
-        what = f"the pack is {pack.manifest_sha256}, not {expect.removeprefix('sha256:')}: nothing was run"
-        raise ScoresheetError(what, str(pack.root), "get the pack that was named, or expect the one that is here")
-    with bytes_bar("verifying", quiet) as progress:
-        findings = pack.verify(progress)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise Refused("the pack is not what was frozen: nothing was run", errors, str(pack.root))
-    return pack
-
-
-def default_out(pack: "Pack") -> Path:
-    """A new folder below `runs`."""
-    return Path("runs") / f"{pack.root.resolve().name}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
-
-
-def sandbox_of(isolation: str) -> "Sandbox":
-    """The backend of that name."""
-    if isolation == "none":
-        from scoresheet.sandbox.unisolated import UnisolatedSandbox
-
-        return UnisolatedSandbox()
-    from scoresheet.sandbox.bwrap import BwrapSandbox
-
-    return BwrapSandbox()
-
-
-def perform(
-    pack: "Pack", agent: Any, plan: "RunPlan", out: Path, sandbox: "Sandbox", resume: bool, label: str, quiet: bool
-) -> "RunPlan":
-    """Run, with progress; SIGTERM is taken as an interrupt, and how to go on is said."""
-    from scoresheet.cli.run_progress import run_progress
-    from scoresheet.run import local
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        with run_progress(label, quiet) as progress:
-            return local.run(pack, agent, plan, out, sandbox, resume, progress)
-    except KeyboardInterrupt:
-        say(f"the run can be continued: the same command with --out {out} --resume")
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with bytes_bar("scanning", quiet) as progress:
+        triage = pack_triage.look(pack, progress, verified=True)
+    say_findings(triage, str(pack.root))
+    issued_at = now()
+    found = triage.receipts(seat, issued_at)
+    score = sum(receipt.leaf == "score" for receipt in found)
+    if not score or not seat:
+        admission.keep_all(pack.root, found)
+        for receipt in found:
+            if receipt.leaf != "score":
+                say(f"{receipt.leaf}: {receipt.task_id}: {receipt.reason}. {receipt.next_action}")
+        what = "no seat" if score else "no task has leaf score"
+        mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].leaf, pack.root)
+        place = f"{len(found)} receipts are in {pack.root / RECEIPTS}"
+        raise ScoresheetError(f"{what}: nothing was run", place, mend)
+    card = pack.root / CARD
+    return admission.Admission(
+        triage,
+        found,
+        issued_at,
+        card.read_bytes() if triage.card is not None else None,
+        repository.uncommitted(pack.root, (MANIFEST, CARD) if triage.card is not None else (MANIFEST,)),
+        admission.keep_news(pack.root, found),
+    )
 
 
-@contextmanager
-def baselines_for(source: str | None, pack: "Pack", out: Path) -> "Iterator[Any]":
-    """A function that puts the baselines beside the run. Raises `ScoresheetError` when they are another pack's."""
+def _mend(leaf: str, root: Path) -> str:
+    if leaf == "refresh":
+        return f"a window stands in the card beside the pack (controls.stale_after_hours); scoresheet triage {root}"
+    return f"scoresheet triage {root} says why, task by task"
+
+
+def baselines_for(source: str | None, pack: "Pack", out: Path, plan: "RunPlan", quiet: bool) -> "Baselines | None":
+    """The baselines of the pack: given, else found beside the run, else run now; `None` for a partial run.
+
+    Raises `ScoresheetError` when those given are another pack's.
+    """
+    from scoresheet.cli.baseline import make
     from scoresheet.documents.baselines import Baselines
     from scoresheet.errors import ScoresheetError
-    from scoresheet.run import journal
+    from scoresheet.run import baselines, journal
 
-    if source is None:
-        yield lambda: None
-        return
-    path = Path(source) / journal.BASELINES if Path(source).is_dir() else Path(source)
-    data = path.read_bytes()
-    found = Baselines.from_bytes(data, path.name)
-    if found.manifest_sha256 != pack.manifest_sha256:
-        what = f"these baselines are of the pack {found.manifest_sha256}"
-        raise ScoresheetError(what, str(path), f"scoresheet baseline {pack.root} --out DIR")
-    yield lambda: journal.replace_file(out / journal.BASELINES, data)
+    if source is not None:
+        path = Path(source) / journal.BASELINES if Path(source).is_dir() else Path(source)
+        found = Baselines.from_bytes(path.read_bytes(), path.name)
+        if found.manifest_sha256 != pack.manifest_sha256:
+            what = f"these baselines are of the pack {found.manifest_sha256}"
+            raise ScoresheetError(what, str(path), f"scoresheet baseline {pack.root} --out DIR")
+        return found
+    if (out / journal.BASELINES).exists():  # the run goes on
+        return Baselines.from_bytes((out / journal.BASELINES).read_bytes(), journal.BASELINES)
+    if plan.isolation == "none" or len(plan.tasks) < (plan.pack_tasks or 0) or plan.not_started:
+        return None
+    known = baselines.beside(out, pack.manifest_sha256)
+    if known is not None:
+        return known
+    place = out.with_name(f"{out.name}-baselines")
+    return make(pack, place, plan.isolation, 1, plan.jobs, quiet)
 
 
 def show_report(out: Path, as_json: bool) -> None:
-    """The report block of a run, on stdout: a draft until it is admissible."""
+    """The report of a run, on stdout, and in the run directory as text, JSON and Markdown: a draft until admissible."""
     from scoresheet.publish import block, run_folder
+    from scoresheet.run import journal
 
     report = run_folder.read(out).report()
-    click.echo(report.text() if as_json else block.text(report), nl=False)
+    text = block.text(report)
+    for name, content in (("txt", text), ("json", report.text()), ("md", block.markdown(report))):
+        journal.replace_file(out / f"report.{name}", content.encode())
+    click.echo(report.text() if as_json else text, nl=False)

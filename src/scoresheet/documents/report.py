@@ -81,6 +81,16 @@ class CostAxis(ToolDocument):
     repeated_calls: Count
 
 
+class Calibration(ToolDocument):
+    """The train_like tasks, which enter no figure."""
+
+    rule = "report"
+    tasks: Count
+    planned: Count
+    successes: Count
+    per_task: Many[TaskResult]
+
+
 class Report(ToolDocument):
     """The report of one run."""
 
@@ -92,6 +102,8 @@ class Report(ToolDocument):
     """Entries of the confound log; `null`: there is no log."""
     attended: bool | None
     """True when people may have intervened, and the log says how; `null`: no card says."""
+    confound_entries: Many[str] = ()
+    """The entries, one a line, the tool's own and people's."""
     protocol: Protocol
     manifest_sha256: Sha256
     timeout_s: float | int
@@ -138,6 +150,8 @@ class Report(ToolDocument):
     reasons: Many[str]
     """Every unmet condition of admissibility; empty when the report is admissible."""
     per_task: Many[TaskResult]
+    calibration: Calibration | None = None
+    """`null`: no train_like task ran."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=lambda schema: _retried(schema))
 

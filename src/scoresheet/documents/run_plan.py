@@ -23,6 +23,7 @@ class PlannedTask(ToolDocument):
     cluster_id: str | None = None
     """Tasks of one cluster are resampled together; `null`: the task is a cluster of its own."""
     split: str | None = None
+    """As the card says (`holdout` or `train_like`), else as the task does."""
 
 
 class QuotedManifest(ToolDocument):
@@ -76,6 +77,9 @@ class Host(ToolDocument):
     """Kernel name, release and machine."""
     python: str
     cores: int
+    os: str | None = None
+    """The distribution, such as `Debian GNU/Linux 12 (bookworm)`."""
+    memory_bytes: int | None = None
 
 
 class RunPlan(ToolDocument):
@@ -91,7 +95,7 @@ class RunPlan(ToolDocument):
     pack_tasks: int | None = None
     """Tasks of the whole pack: more than `tasks` when only some were chosen."""
     repeats: Annotated[int, Field(ge=1)]
-    repeats_from: Literal["manifest", "option", "default"]
+    repeats_from: Literal["manifest", "card", "option", "default"]
     """Who said how many repeats: `default` is printed as `not declared`."""
     retries: Annotated[int, Field(ge=0)]
     seed: Annotated[int, Field(ge=0)]
@@ -114,6 +118,15 @@ class RunPlan(ToolDocument):
     """True when every file of the pack was compared with its manifest before the first episode."""
     card_sha256: Sha256 | None = None
     """Digest of the protocol card as it lay beside the pack; `null`: there was none."""
+    pack_record_sha256: Sha256 | None = None
+    """Digest of pack.json: what triage saw of the pack; `null`: the pack was not triaged."""
+    receipts_sha256: Sha256 | None = None
+    """Digest of the last receipt of this run, written before its first episode; `null`: there are none."""
+    receipts_count: int = 0
+    not_started: Many[TaskId] = ()
+    """Tasks whose leaf is not score: planned, and never begun."""
+    lockfile_sha256: Sha256 | None = None
+    """Of the card's `controls.lockfile`, where a file of that name was found; a card may name its digest instead."""
     model_endpoints: Many[str] = ()
     """`host:port` of every model endpoint that the episodes could reach through the model door."""
     status: Status = "running"

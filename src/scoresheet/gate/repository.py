@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,18 @@ def commit(folder: str | Path, sha: str) -> Commit:
     if inside.stdout.split()[-1:] == ["true"]:
         return Commit(None, "the clone is shallow and does not hold the commit: fetch it with `git fetch --unshallow`")
     return Commit(False)
+
+
+def uncommitted(folder: str | Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the files that the repository around `folder` does not hold as they are; none when there is none."""
+    try:
+        found = _git(folder, "status", "--porcelain", "-z", "--ignored", "--untracked-files=all", "--", *names)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    if found.returncode != 0:
+        return ()
+    changed = {entry[3:].rpartition("/")[2] for entry in found.stdout.split("\0") if entry[2:3] == " "}
+    return tuple(name for name in names if name in changed)
 
 
 def top(folder: str | Path) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.documents.receipt import ChainedReceipt
-from scoresheet.documents.run_plan import RunPlan
+from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.errors import Finding
 from scoresheet.publish.outcomes import Outcomes
 
@@ -23,6 +23,9 @@ class Card:
     """Findings of the card's rules; empty when it is complete."""
     holdout: frozenset[str]
     attended: bool
+    train_like: frozenset[str] = frozenset()
+    """Tasks that run and are shown apart; they enter no figure."""
+    repeats: int | None = None
     tie_margin: float | None = None
     excluded: tuple[Exclusion, ...] | None = None
     """What a v1 manifest can't hold; `None`: the card says nothing."""
@@ -40,7 +43,7 @@ class Evidence:
     """Digest of the last line and count of lines."""
     baselines: Baselines | None = None
     confounds: tuple[str, ...] | None = None
-    """Entries of the confound log, which may be empty; `None`: there is no log."""
+    """Entries of the confound log as people read them, which may be none; `None`: there is no log."""
     findings: tuple[Finding, ...] = ()
     """What is wrong with the files themselves."""
     torn: int = 0
@@ -63,10 +66,10 @@ class Reason:
 def reasons(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> tuple[Reason, ...]:
     """Every condition that is not met, in the order of docs/formats; empty when the run is admissible."""
     found: list[Reason] = []
-    found += _pack(plan)
+    found += _pack(plan, evidence.card)
     found += _card(plan, evidence.card)
     found += _receipts(plan, evidence)
-    found += _episodes(plan, outcomes)
+    found += _episodes(plan, outcomes, evidence)
     if evidence.torn:
         text = f"rows.jsonl ends in a torn line of {evidence.torn} bytes: the runner was killed; `run --resume` cuts it"
         found.append(Reason("rows-torn", text, incomplete=True))
@@ -80,7 +83,7 @@ def reasons(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> tuple[Reas
     return tuple(found)
 
 
-def _pack(plan: RunPlan) -> list[Reason]:
+def _pack(plan: RunPlan, card: Card | None) -> list[Reason]:
     found = []
     if not plan.pack_verified:
         found.append(Reason("report-pack", "run.json does not say that the pack's bytes matched its manifest"))
@@ -88,9 +91,11 @@ def _pack(plan: RunPlan) -> list[Reason]:
         found.append(
             Reason("report-subset", f"only {len(plan.tasks)} of the pack's {plan.pack_tasks} tasks were chosen")
         )
-    declared = plan.manifest.repeats
+    declared, by = plan.manifest.repeats, "manifest"
+    if declared is None and card is not None:
+        declared, by = card.repeats, "card"
     if declared is not None and plan.repeats != declared:
-        found.append(Reason("report-repeats", f"the run has {plan.repeats} repeats, the manifest declares {declared}"))
+        found.append(Reason("report-repeats", f"the run has {plan.repeats} repeats, the {by} declares {declared}"))
     for name, ran, pinned in (
         ("retries", plan.retries, plan.manifest.retries),
         ("seed", plan.seed, plan.manifest.seed),
@@ -102,16 +107,13 @@ def _pack(plan: RunPlan) -> list[Reason]:
 
 def _card(plan: RunPlan, card: Card | None) -> list[Reason]:
     if card is None:
-        return [
-            Reason("report-card", "no protocol card: a decimal without a sheet is an anecdote"),
-            Reason("report-holdout", "no protocol card names the holdout tasks, so none may count"),
-        ]
+        return [Reason("report-card", "no protocol card: a decimal without a sheet is an anecdote")]
     found = [Reason("report-card", f"the protocol card is not complete: {fault}") for fault in card.faults]
     if plan.card_sha256 != card.sha256:
         found.append(Reason("report-card", "the protocol card is not the one that the run began with"))
-    others = [task.task_id for task in plan.tasks if task.task_id not in card.holdout]
+    others = [task.task_id for task in plan.tasks if task.task_id not in card.holdout | card.train_like]
     if others:
-        found.append(Reason("report-holdout", f"{_some(others)} ran, and are not in the card's holdout"))
+        found.append(Reason("report-holdout", f"{_some(others)} ran, and are in no split of the card"))
     absent = sorted(card.holdout - {task.task_id for task in plan.tasks})
     if absent:
         found.append(Reason("report-holdout", f"the run leaves out {_some(absent)} of the card's holdout"))
@@ -122,7 +124,7 @@ def _receipts(plan: RunPlan, evidence: Evidence) -> list[Reason]:
     if evidence.receipts is None:
         return [Reason("report-receipts", "no receipts (receipts.jsonl): no task was triaged")]
     found = []
-    for task in plan.tasks:
+    for task in counted(plan, evidence.card):
         receipt = evidence.receipts.get(task.task_id)
         if receipt is None:
             found.append(Reason("report-receipts", f"{task.task_id} has no receipt"))
@@ -135,15 +137,28 @@ def _receipts(plan: RunPlan, evidence: Evidence) -> list[Reason]:
     return found
 
 
-def _episodes(plan: RunPlan, outcomes: Outcomes) -> list[Reason]:
+def counted(plan: RunPlan, card: Card | None) -> tuple[PlannedTask, ...]:
+    """The tasks that enter the figures: the card's holdout; without a card all of them, in a draft."""
+    if card is None or not card.holdout:
+        return plan.tasks
+    return tuple(task for task in plan.tasks if task.task_id in card.holdout)
+
+
+def _episodes(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> list[Reason]:
     planned = plan.planned
+    receipts = evidence.receipts or {}
+    refused = {task_id for task_id, receipt in receipts.items() if receipt.leaf != "score"}
     found = []
     for state, what in (
         ("missing", "have no row"),
         ("harness_error", "were lost by an error of scoresheet's own"),
         ("pending", "wait for a human's judgment"),
     ):
-        those = [f"{o.task_id}/{o.repeat}" for o in outcomes.episodes if o.state == state]
+        those = [  # of a task that was refused no episode is missing: its receipt is the reason
+            f"{o.task_id}/{o.repeat}"
+            for o in outcomes.episodes
+            if o.state == state and not (state == "missing" and o.task_id in refused)
+        ]
         if those:
             text = f"{len(those)} of {planned} planned episodes {what}: {_some(those)}"
             found.append(Reason(f"report-{state.replace('_', '-')}", text, incomplete=True))

@@ -11,6 +11,7 @@ from scoresheet.documents.report import Report, metric_name
 
 BANNER = "DRAFT: not admissible, not a score"
 CONFOUND_LOG = "confounds.jsonl"
+_MOST_CONFOUNDS = 20
 
 
 def text(report: Report) -> str:
@@ -72,6 +73,10 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     yield "rows_sha256", report.rows_sha256
     yield "figures_sha256", report.figures_sha256
 
+    if report.calibration is not None:
+        apart = report.calibration
+        share = f"{apart.successes} of {apart.planned} episodes of {apart.tasks} train_like tasks succeeded"
+        yield "calibration", f"{share}; in no figure"
     yield "repeats_run", str(report.repeats_run)
     yield "never_solved", ", ".join(report.never_solved) or "none"
     yield "sometimes_solved", ", ".join(report.sometimes_solved) or "none"
@@ -109,12 +114,16 @@ def _lines(report: Report) -> Iterator[str]:
         yield "attended: true"
     if report.confounds is not None:
         yield f"confound_log: {CONFOUND_LOG}"
+    for entry in report.confound_entries[:_MOST_CONFOUNDS]:
+        yield f"confound: {one_line(entry)}"
+    if len(report.confound_entries) > _MOST_CONFOUNDS:
+        yield f"confound: and {len(report.confound_entries) - _MOST_CONFOUNDS} more in {CONFOUND_LOG}"
     for key, value in entries(report):
         yield f"{key}: {one_line(value)}"
 
 
 def _unmet(report: Report) -> tuple[str, ...]:
-    return ("", *not_admissible(report.reasons).splitlines()) if report.reasons else ()
+    return ("", *(not_admissible(report.reasons).splitlines() if report.reasons else ("admissible",)))
 
 
 def _four(value: float) -> str:

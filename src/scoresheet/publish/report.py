@@ -1,11 +1,14 @@
 """Run plan and outcomes in, report out. Pure: what the run directory holds is read by `publish.run_folder`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import groupby
 
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.documents.report import (
     NOT_DECLARED,
+    Calibration,
     CostAxis,
     NotAdmissible,
     NotDeclared,
@@ -13,8 +16,8 @@ from scoresheet.documents.report import (
     Statistics,
     TaskResult,
 )
-from scoresheet.documents.run_plan import RunPlan
-from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
+from scoresheet.documents.run_plan import PlannedTask, RunPlan
+from scoresheet.publish.admissible import Card, Evidence, Reason, counted, reasons
 from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
 from scoresheet.publish.outcomes import Outcomes
 from scoresheet.stats import resample
@@ -30,14 +33,17 @@ def build(
     `method` overrides the plan's interval: `rows-v1` is the published row bootstrap.
     """
     method = method or plan.interval
-    found = figures(plan, outcomes, method)
     unmet = reasons(plan, outcomes, evidence)
     network = live_network(plan, outcomes)
     card = evidence.card
+    calibration = _calibration(plan, outcomes, evidence)
+    plan, outcomes = _only(plan, outcomes, counted(plan, card))
+    found = figures(plan, outcomes, method)
     return Report(
         draft=bool(unmet),
         confounds=None if evidence.confounds is None else len(evidence.confounds),
         attended=card.attended if card else None,
+        confound_entries=evidence.confounds or (),
         protocol=plan.manifest.protocol,
         manifest_sha256=plan.manifest_sha256,
         timeout_s=plan.manifest.timeout_s,
@@ -84,6 +90,32 @@ def build(
         complete=not any(reason.incomplete for reason in unmet),
         reasons=tuple(map(str, unmet)),
         per_task=tuple(_task(task) for task in found.tasks),
+        calibration=calibration,
+    )
+
+
+def _only(plan: RunPlan, outcomes: Outcomes, tasks: Sequence[PlannedTask]) -> tuple[RunPlan, Outcomes]:
+    """Plan and outcomes of some of the tasks; all of them when there would be none."""
+    if not tasks or len(tasks) == len(plan.tasks):
+        return plan, outcomes
+    ids = {task.task_id for task in tasks}
+    episodes = tuple(outcome for outcome in outcomes.episodes if outcome.task_id in ids)
+    return plan.model_copy(update={"tasks": tuple(tasks)}), replace(outcomes, episodes=episodes)
+
+
+def _calibration(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> Calibration | None:
+    """The tasks that the card says were tuned on."""
+    card = evidence.card
+    tasks = [task for task in plan.tasks if card is not None and task.task_id in card.train_like - card.holdout]
+    if not tasks:
+        return None
+    plan, outcomes = _only(plan, outcomes, tasks)
+    found = tuple(
+        TaskFigures(task_id, tuple(episodes)) for task_id, episodes in groupby(outcomes.episodes, lambda o: o.task_id)
+    )
+    successes = sum(task.successes for task in found)
+    return Calibration(
+        tasks=len(tasks), planned=plan.planned, successes=successes, per_task=tuple(_task(task) for task in found)
     )
 
 

@@ -1,24 +1,37 @@
 """Reads a run directory into values. Every line that is not what it should be is a finding, never ignored."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
-from scoresheet import canonical
+from scoresheet import digest
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.baselines import Baselines
-from scoresheet.documents.receipt import GENESIS, ChainedReceipt
+from scoresheet.documents.confound import Confound
+from scoresheet.documents.manifest import Exclusion
+from scoresheet.documents.pack_record import PackRecord
+from scoresheet.documents.protocol_card import ProtocolCard
+from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.report import Report
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
-from scoresheet.errors import Finding, Refused, Usage
-from scoresheet.publish.admissible import Evidence, Reason, reasons
+from scoresheet.documents.task_card import TaskCard
+from scoresheet.errors import Finding, Malformed, Refused, Usage
+from scoresheet.gate import chain, inputs, pack_triage, reading, rules
+from scoresheet.gate import receipts as receipts_file
+from scoresheet.gate.chain import Head
+from scoresheet.gate.facts import CardFacts
+from scoresheet.pack.folder import Pack
+from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
 from scoresheet.publish.figures import Method
 from scoresheet.publish.outcomes import Ledger, Outcomes
 from scoresheet.publish.report import build
 
 RUN, ROWS = "run.json", "rows.jsonl"
 CONFOUNDS, RECEIPTS, BASELINES = "confounds.jsonl", "receipts.jsonl", "baselines.json"
+CARD, PACK = "card.yaml", "pack.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +53,12 @@ class RunFolder:
         return build(self.plan, self.outcomes, self.evidence, self.rows_sha256, method)
 
 
-def read(folder: Path) -> RunFolder:
-    """The run in `folder`. Raises `Usage` when it is none, `Refused` when its run.json can't be read as one."""
+def read(folder: Path, pack: Pack | None = None) -> RunFolder:
+    """The run in `folder`; with its `pack` at hand, card and receipts are judged by the pack's bytes.
+
+    Without it they are judged by what the run recorded of the pack. Raises `Usage` when the folder is no run, `Refused`
+    when its run.json can't be read as one.
+    """
     try:
         plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
     except OSError as error:
@@ -49,7 +66,7 @@ def read(folder: Path) -> RunFolder:
         raise Usage(f"no run can be read here: {error.strerror}", str(folder / RUN), mend) from error
     if not plan.tasks:
         raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
-    evidence = _beside(folder)
+    evidence = _beside(folder, plan, pack)
     ledger, hashed = Ledger(plan), hashlib.sha256()
     for line in _lines(folder / ROWS):
         hashed.update(line.data)
@@ -83,9 +100,11 @@ def _lines(path: Path) -> Iterator[_Line]:
         raise Usage(f"the file can't be read: {error.strerror}", str(path)) from error
 
 
-def _beside(folder: Path) -> Evidence:
+def _beside(folder: Path, plan: RunPlan, pack: Pack | None) -> Evidence:
     findings: list[Finding] = []
-    receipts, head = _receipts(folder, findings)
+    record = _record(folder, plan, pack, findings)
+    card = _card(folder, record, findings)
+    receipts, head = _receipts(folder, plan, record, card, findings)
     baselines: Baselines | None = None
     if (folder / BASELINES).exists():
         try:
@@ -93,11 +112,85 @@ def _beside(folder: Path) -> Evidence:
         except Refused as error:
             findings += error.findings
     return Evidence(
+        card=card.admitted if card is not None else None,
         receipts=receipts,
         receipts_head=head,
         baselines=baselines,
         confounds=_confounds(folder, findings),
         findings=tuple(findings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    value: JsonValue
+    admitted: Card
+
+
+def _record(folder: Path, plan: RunPlan, pack: Pack | None, findings: list[Finding]) -> PackRecord | None:
+    """What is known of the pack: by its bytes when it is at hand, else as the run recorded it."""
+    if pack is not None:
+        if pack.manifest_sha256 != plan.manifest_sha256:
+            what = f"the pack at hand is {pack.manifest_sha256}, the run is of {plan.manifest_sha256}"
+            findings.append(Finding("report-pack", str(pack.root), what))
+            return None
+        card = folder / CARD
+        triage = pack_triage.look(pack, card=card if card.exists() else None)
+        findings += triage.findings
+        return triage.record
+    try:
+        data = (folder / PACK).read_bytes()
+        record = PackRecord.from_bytes(data, PACK)
+    except FileNotFoundError:
+        if plan.pack_record_sha256 is not None:
+            what = "not there, so no receipt can be derived again"
+            findings.append(Finding("report-record", PACK, what, "restore it, or name the pack: --pack PACK"))
+        return None
+    except Refused as error:
+        findings += error.findings
+        return None
+    if digest.of(data) != plan.pack_record_sha256 or record.manifest_sha256 != plan.manifest_sha256:
+        findings.append(Finding("report-record", PACK, "not what the run recorded of its pack"))
+        return None
+    if not record.intact:
+        findings.append(Finding("report-pack", PACK, "the pack's files contradicted its manifest"))
+    return record
+
+
+def _card(folder: Path, record: PackRecord | None, findings: list[Finding]) -> _Card | None:
+    """The card as it lies in the run directory, judged again."""
+    path = folder / CARD
+    if not path.exists():
+        return None
+    try:
+        file = reading.read(path)
+    except Malformed as error:
+        findings.append(Finding("report-card", CARD, f"the protocol card can't be read: {error.what}"))
+        return None
+    if record is not None:
+        judged = pack_triage.judged(file, record).findings
+    else:
+        judged = rules.judge(CardFacts(file.path, file.located)).findings
+    faults = tuple(finding.what for finding in judged if finding.severity == "error")
+    return _Card(file.located.value, card_of(file.located.value, file.sha256, faults))
+
+
+def card_of(value: JsonValue, sha256: str, faults: tuple[str, ...]) -> Card:
+    """What admissibility needs of a card, complete or not: what is not as it should be counts as not said."""
+    document = ProtocolCard.from_value(value, CARD) if not faults else None
+    if document is None:
+        return Card(sha256, faults, frozenset(), attended=False)
+    publishing, margin = document.publishing, document.metrics.tie_margin
+    return Card(
+        sha256=sha256,
+        faults=faults,
+        holdout=frozenset(document.dataset_split.holdout),
+        attended=document.controls.human_intervention == "logged",
+        train_like=frozenset(document.dataset_split.train_like),
+        repeats=document.controls.repeats,
+        tie_margin=None if margin is None else float(margin),
+        excluded=tuple(Exclusion(tool=each.tool, task=each.task, reason=each.reason) for each in publishing.excluded),
+        upstreams=publishing.upstreams,
     )
 
 
@@ -107,27 +200,32 @@ def _confounds(folder: Path, findings: list[Finding]) -> tuple[str, ...] | None:
     entries = []
     for line in _lines(folder / CONFOUNDS):
         try:
-            canonical.as_object(canonical.loads(line.data))
-        except canonical.JsonError as error:
-            findings.append(Finding("confounds-json", line.where, error.what))
-        entries.append(line.data.decode("utf-8", "replace").strip())  # a bad entry is one, too
+            entries.append(str(Confound.from_bytes(line.data, line.where)))
+        except Refused as error:
+            findings += error.findings
+            entries.append(line.data.decode("utf-8", "replace").strip())  # a bad entry is one, too
     return tuple(entries)
 
 
-def _receipts(folder: Path, findings: list[Finding]) -> tuple[dict[str, ChainedReceipt] | None, str | None]:
-    if not (folder / RECEIPTS).exists():
+def _receipts(
+    folder: Path, plan: RunPlan, record: PackRecord | None, card: _Card | None, findings: list[Finding]
+) -> tuple[Mapping[str, ChainedReceipt] | None, str | None]:
+    """The latest receipt of every task, all of them derived again, and where the chain ends."""
+    found = receipts_file.read(folder / RECEIPTS)
+    if found is None:
         return None, None
-    latest: dict[str, ChainedReceipt] = {}
-    previous, count = GENESIS, 0
-    for line in _lines(folder / RECEIPTS):
-        count += 1
-        try:
-            receipt = ChainedReceipt.from_bytes(line.data, line.where)
-        except Refused as error:
-            findings += error.findings
-        else:
-            if receipt.previous != previous:
-                findings.append(Finding("receipt-chain", line.where, "the receipt does not follow the line before it"))
-            latest[receipt.task_id] = receipt
-        previous = hashlib.sha256(line.data.removesuffix(b"\n")).hexdigest()
-    return latest, f"{previous} ({count} receipts)"
+    findings += found.findings
+    head = Head(plan.receipts_sha256, plan.receipts_count) if plan.receipts_sha256 is not None else None
+    if head is None:
+        findings.append(Finding("report-receipts", RUN, "run.json does not say where the receipts end"))
+    same_card = (card.admitted.sha256 if card is not None else None) == plan.card_sha256
+    facts: chain.Facts | None = None
+    if record is not None and same_card:
+        known, said = record, inputs.said_by(card.value if card is not None else None)
+
+        def derived(task_id: str, now: datetime) -> TaskCard | None:
+            return inputs.task_card(task_id, known, said, now) if task_id in known.tasks else None
+
+        facts = derived
+    findings += chain.judge(found, plan.manifest_sha256, facts, head)
+    return found.latest, str(found.head)

@@ -5,9 +5,12 @@ from typing import Literal
 
 from scoresheet import digest
 from scoresheet.documents.baselines import Baseline, Baselines
-from scoresheet.errors import Incomplete
+from scoresheet.errors import Incomplete, ScoresheetError
 from scoresheet.run import journal
 from scoresheet.run.prepare import now
+
+_MOST = 50
+"""Folders beside a run that are looked at."""
 
 
 def of_runs(folder: Path) -> Baselines:
@@ -21,6 +24,25 @@ def of_runs(folder: Path) -> Baselines:
         oracle=_baseline(folder / "oracle", "oracle", 1),
         ended_at=now(),
     )
+
+
+def beside(out: Path, manifest_sha256: str) -> Baselines | None:
+    """The newest isolated baselines of that pack in a folder beside the run directory `out`; `None`: there are none.
+
+    They are computed again from the rows that lie there: a verdict alone is not taken.
+    """
+    places = sorted(out.absolute().parent.glob(f"*/{journal.BASELINES}"), key=lambda path: -path.stat().st_mtime)
+    for path in places[:_MOST]:
+        try:
+            known = Baselines.from_bytes(path.read_bytes(), path.name)
+            if known.manifest_sha256 != manifest_sha256 or known.isolation != "proved":
+                continue
+            found = of_runs(path.parent)
+        except (OSError, ScoresheetError):
+            continue
+        if found.model_copy(update={"ended_at": known.ended_at}) == known:
+            return known
+    return None
 
 
 def _baseline(run: Path, agent: Literal["null", "oracle"], wanted: int) -> Baseline:

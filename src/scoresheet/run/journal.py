@@ -4,10 +4,11 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from scoresheet import canonical
+from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Malformed, Refused, ScoresheetError, Usage
@@ -15,6 +16,10 @@ from scoresheet.errors import Malformed, Refused, ScoresheetError, Usage
 ROWS = "rows.jsonl"
 PLAN = "run.json"
 BASELINES = "baselines.json"
+CARD = "card.yaml"
+PACK = "pack.json"
+CONFOUNDS = "confounds.jsonl"
+RECEIPTS = "receipts.jsonl"
 _LOCK = ".lock"
 
 
@@ -88,6 +93,36 @@ def read_plan(out: Path) -> RunPlan:
 def write_plan(out: Path, plan: RunPlan) -> None:
     """Replace the plan whole: a reader sees the old one or the new one."""
     replace_file(out / PLAN, plan.text())
+
+
+def add_confounds(out: Path, entries: Iterable[Confound]) -> None:
+    """Append entries to the run's confound log, which is made when it is not there; synced. Raises `Usage`."""
+    lines = b"".join(canonical.line(entry.model_dump(mode="json", exclude_none=True)) for entry in entries)
+    try:
+        fd = os.open(out / CONFOUNDS, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Usage(f"the confound log can't be written: {error.strerror}", str(out / CONFOUNDS)) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.ftruncate(fd, _whole_bytes(fd))
+        view = memoryview(lines)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    sync_folder(out)
+
+
+def read_confounds(out: Path) -> tuple[Confound, ...]:
+    """The entries of the run's confound log; none when there is no log. Raises `Refused`."""
+    try:
+        data = (out / CONFOUNDS).read_bytes()
+    except FileNotFoundError:
+        return ()
+    return tuple(
+        Confound.from_bytes(line, f"{CONFOUNDS}:{number}") for number, line in enumerate(data.splitlines(), 1) if line
+    )
 
 
 def replace_file(path: Path, data: bytes) -> None:

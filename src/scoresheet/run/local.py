@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scoresheet import errors
+from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.documents.task import Task
@@ -16,12 +17,15 @@ from scoresheet.errors import Incomplete, NotIsolated, Usage
 from scoresheet.pack.folder import Pack
 from scoresheet.replay.http import ReplayServer
 from scoresheet.replay.session import Tape
-from scoresheet.run import journal
+from scoresheet.run import journal, workspace
+from scoresheet.run.admission import Admission
 from scoresheet.run.agents.agent import Agent
 from scoresheet.run.episode import INTERRUPTED, EpisodeSpec, Interrupted, run_episode
 from scoresheet.run.fold import harness_error
+from scoresheet.run.grading import Grader
 from scoresheet.run.plan import Episode, Progress, differences, episodes
 from scoresheet.run.prepare import now, upstreams_of
+from scoresheet.run.workspace import Work
 from scoresheet.sandbox.spec import Opened, Sandbox
 
 _DURABLE = 3
@@ -52,8 +56,12 @@ def run(
     sandbox: Sandbox,
     resume: bool = False,
     progress: Callable[[Step], None] = quiet,
+    admission: Admission | None = None,
 ) -> RunPlan:
     """Run what is left of `plan` in the run directory `out`; the plan as it ended.
+
+    With an `admission` its receipts are written and synced before the first episode, and only what it lets start is
+    started.
 
     `out` must not exist, unless `resume`. Raises `NotIsolated` when isolation was not proved, `ScoresheetError` when a
     run to be resumed differs or is being run, `Incomplete` when our side keeps failing, `KeyboardInterrupt` after every
@@ -64,7 +72,12 @@ def run(
         recorded = journal.read_plan(out)
         refuse_changed(recorded, plan, out)
         plan = recorded.model_copy(
-            update={"resumed_at": (*recorded.resumed_at, now()), "jobs": plan.jobs, "status": "running"}
+            update={
+                "resumed_at": (*recorded.resumed_at, now()),
+                "jobs": plan.jobs,
+                "status": "running",
+                "draft": plan.draft,
+            }
         )
     else:
         refuse_used(out)
@@ -72,6 +85,8 @@ def run(
         if not resume:
             out.mkdir(parents=True, exist_ok=True)
         with journal.held(out):
+            if admission is not None:
+                plan = admission.write(out, plan)
             return _run(pack, agent, plan, out, sandbox, progress)
 
 
@@ -85,6 +100,7 @@ def _run(
             done = Progress(plan.retries)
             for row in journal.read_rows(out / journal.ROWS):
                 done.add(row)
+            journal.add_confounds(out, _resumption(plan, done))
             _Work(pack, agent, plan, out, sandbox, server, rows, done, progress).run()
         if next(done.remaining(_planned(plan)), None) is None:
             status = "finished"
@@ -120,7 +136,22 @@ def refuse_changed(recorded: RunPlan, asked: RunPlan, out: Path) -> None:
 
 
 def _planned(plan: RunPlan) -> Iterator[Episode]:
-    return episodes((task.task_id for task in plan.tasks), plan.repeats, plan.seed)
+    left_out = set(plan.not_started)
+    started = (task.task_id for task in plan.tasks if task.task_id not in left_out)
+    return episodes(started, plan.repeats, plan.seed)
+
+
+def _resumption(plan: RunPlan, done: Progress) -> Iterator[Confound]:
+    """The entries of a run that goes on: that it does, and what is run again after errors of our own."""
+    if not plan.resumed_at:
+        return
+    at = plan.resumed_at[-1]
+    text = f"the run was resumed with {done.rows} attempts made"
+    yield Confound(at=at, by="scoresheet", kind="resumed", text=text)
+    for (task_id, repeat), attempts in done.episodes.items():
+        if attempts.harness_error:
+            text = f"{task_id} repeat {repeat} is run again after an error of scoresheet's own"
+            yield Confound(at=at, by="scoresheet", kind="rerun", text=text)
 
 
 class _Work:
@@ -142,6 +173,8 @@ class _Work:
         self._sandbox, self._server, self._rows = sandbox, server, rows
         self._done, self._progress = done, progress
         self._upstreams = upstreams_of(pack)
+        self._grader = Grader(sandbox)
+        self._works: dict[str, Work | None] = {}
         self._lock = threading.Lock()
         self._pack_lock = threading.Lock()
         self._todo = self._done.remaining(_planned(plan))
@@ -149,6 +182,7 @@ class _Work:
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._in_a_row = 0
+        self._to_run = (len(plan.tasks) - len(plan.not_started)) * plan.repeats
         self._tapes: dict[str, tuple[Task, Tape]] = {}
         self._finished = sum(1 for attempts in done.episodes.values() if attempts.done(plan.retries))
         self._failing = sum(
@@ -239,6 +273,8 @@ class _Work:
                 limits=self._plan.limits,
                 folder=self._out / episode.folder,
                 host=self._plan.host.label,
+                work=self._work(task),
+                grader=self._grader,
             )
             return run_episode(spec, self._sandbox, self._server, self._watched)
         except (Interrupted, NotIsolated):
@@ -268,6 +304,13 @@ class _Work:
                     del self._tapes[old]
             return found
 
+    def _work(self, task: Task) -> Work | None:
+        """The task's workspace; looked up in the manifest once."""
+        with self._pack_lock:
+            if task.task_id not in self._works:
+                self._works[task.task_id] = workspace.of(self._pack, task)
+            return self._works[task.task_id]
+
     @contextlib.contextmanager
     def _watched(self, opened: Opened) -> Iterator[None]:
         with self._lock:
@@ -289,4 +332,4 @@ class _Work:
 
     def _step(self, row: Row | None) -> Step:
         errors_made = self._done.exit_reasons["harness_error"]
-        return Step(row, self._finished, self._plan.planned, self._failing, errors_made)
+        return Step(row, self._finished, self._to_run, self._failing, errors_made)

@@ -115,4 +115,5 @@ def _decisive(plan: RunPlan) -> Mapping[str, JsonValue]:
         **{f"limits.{name}": value for name, value in plan.limits.model_dump().items()},
         "isolation": plan.isolation,
         "tasks": [task.task_id for task in plan.tasks],
+        "card_sha256": plan.card_sha256,
     }

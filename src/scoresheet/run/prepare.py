@@ -3,13 +3,15 @@
 import fnmatch
 import os
 import platform
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
-from scoresheet import __version__
+from scoresheet import __version__, digest
 from scoresheet.documents.manifest import DEFAULT_REPEATS
 from scoresheet.documents.run_plan import (
     AgentIdentity,
@@ -20,9 +22,10 @@ from scoresheet.documents.run_plan import (
     RunLimits,
     RunPlan,
 )
-from scoresheet.errors import Finding, Refused, Usage
+from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.pack.folder import Pack
-from scoresheet.run import oracle
+from scoresheet.run import grading, oracle
+from scoresheet.run.admission import Admission
 
 _DEFAULT_JOBS = 4
 _RESERVED = ("HOME", "PATH", "LANG")
@@ -41,10 +44,13 @@ class Asked:
     seat: str | None = None
 
 
-def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool = False) -> RunPlan:
+def plan_of(
+    pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool = False, admission: Admission | None = None
+) -> RunPlan:
     """The plan, every chosen task read. Raises `Refused` for tasks that can't be scored, `Usage`.
 
-    `pack_verified` says that the caller compared every file of the pack with its manifest.
+    `pack_verified` says that the caller compared every file of the pack with its manifest; `admission` is its triage,
+    and where the manifest is silent its card decides.
     """
     manifest = pack.manifest
     tasks: list[PlannedTask] = []
@@ -52,16 +58,20 @@ def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool 
     for task in pack.tasks():
         if not fnmatch.fnmatchcase(task.task_id, asked.tasks):
             continue
-        finding = oracle.unscorable(task, task.task_id)
-        if finding is not None:
+        finding = oracle.unscorable(task, task.task_id) or grading.unready(pack, task)
+        if finding is not None and (admission is None or task.task_id in admission.startable):
             findings.append(finding)
-        tasks.append(PlannedTask(task_id=task.task_id, cluster_id=task.cluster_id, split=task.split))
+        split = task.split if admission is None else admission.split_of(task.task_id) or task.split
+        tasks.append(PlannedTask(task_id=task.task_id, cluster_id=task.cluster_id, split=split))
     if not tasks:
         raise Usage(f"no task of the pack is called {asked.tasks!r}", str(pack.root))
     if findings:
         raise Refused("tasks that can't be scored", findings, str(pack.root))
     upstreams_of(pack)
-    repeats = asked.repeats or manifest.repeats or DEFAULT_REPEATS
+    declared = manifest.repeats or _count(admission, "repeats")
+    repeats = asked.repeats or declared or DEFAULT_REPEATS
+    said_by = "manifest" if manifest.repeats else "card" if declared else "default"
+    card = admission.triage.card if admission is not None else None
     return RunPlan.from_value(
         {
             "pack": pack.root.resolve().name,
@@ -80,11 +90,11 @@ def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool 
             "tasks": tasks,
             "pack_tasks": len(manifest.tasks),
             "repeats": repeats,
-            "repeats_from": "option" if asked.repeats else "manifest" if manifest.repeats else "default",
+            "repeats_from": "option" if asked.repeats and asked.repeats != declared else said_by,
             "retries": manifest.retries,
             "seed": manifest.seed,
-            "limits": RunLimits(wall_clock_s=manifest.timeout_s),
-            "jobs": asked.jobs or min(os.cpu_count() or 1, _DEFAULT_JOBS),
+            "limits": RunLimits(wall_clock_s=manifest.timeout_s, max_tool_calls=_count(admission, "max_tool_calls")),
+            "jobs": asked.jobs or _count(admission, "parallel_jobs") or min(os.cpu_count() or 1, _DEFAULT_JOBS),
             "isolation": asked.isolation,
             "interval": asked.interval,
             "agent": agent,
@@ -93,7 +103,9 @@ def plan_of(pack: Pack, agent: AgentIdentity, asked: Asked, pack_verified: bool 
             "host": _host(asked.seat),
             "started_at": now(),
             "pack_verified": pack_verified,
-            "draft": list(_draft(asked, repeats, manifest.repeats, len(tasks), len(manifest.tasks))),
+            "card_sha256": card.sha256 if card is not None else None,
+            "lockfile_sha256": _lockfile(admission, pack.root),
+            "draft": list(_draft(asked, admission, repeats, declared, tasks, len(manifest.tasks))),
         },
         "run.json",
     )
@@ -121,15 +133,49 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _draft(asked: Asked, repeats: int, declared: int | None, chosen: int, tasks: int) -> Sequence[str]:
-    reasons = ["this version has no protocol cards yet: nothing declares what is published"]
+def _draft(
+    asked: Asked,
+    admission: Admission | None,
+    repeats: int,
+    declared: int | None,
+    chosen: Sequence[PlannedTask],
+    tasks: int,
+) -> Iterator[str]:
+    """Why the report can only be a draft, as far as that is known before the first episode."""
+    card = admission.triage.card if admission is not None else None
+    if card is None:
+        yield "no protocol card lies beside the pack (card.yaml): nothing declares what is published"
+    elif card.faults:
+        more = f" (and {len(card.faults) - 1} more; `scoresheet check` lists them)" if len(card.faults) > 1 else ""
+        yield f"the protocol card is not complete: {card.faults[0]}{more}"
+    for task in chosen if admission is not None else ():
+        receipt = admission.leaves[task.task_id]  # type: ignore[union-attr]
+        if receipt.leaf != "score":
+            yield f"{task.task_id} is not started: {receipt.leaf}: {receipt.reason}"
     if asked.isolation == "none":
-        reasons.append("the episodes are not isolated")
-    if chosen < tasks:
-        reasons.append(f"only {chosen} of {tasks} tasks were chosen")
+        yield "the episodes are not isolated"
+    if len(chosen) < tasks:
+        yield f"only {len(chosen)} of {tasks} tasks were chosen"
     if declared is not None and repeats != declared:
-        reasons.append(f"{repeats} repeats, but the manifest declares {declared}")
-    return reasons
+        yield f"{repeats} repeats, but {declared} are declared"
+
+
+def _count(admission: Admission | None, control: str) -> int | None:
+    """A control of the card that is a count above 0."""
+    value = admission.control(control) if admission is not None else None
+    return value if type(value) is int and value > 0 else None
+
+
+def _lockfile(admission: Admission | None, root: Path) -> str | None:
+    """Digest of the file that the card's `controls.lockfile` names, beside the pack or where the run was started."""
+    text = admission.control("lockfile") if admission is not None else None
+    name = text.split()[0] if isinstance(text, str) and text.split() else ""
+    for folder in (root, Path.cwd()) if name else ():
+        try:
+            return digest.of_file(folder / name).sha256
+        except (OSError, ScoresheetError, ValueError):
+            continue
+    return None
 
 
 def _versions(isolation: Isolation) -> Mapping[str, str]:
@@ -147,4 +193,15 @@ def _host(seat: str | None) -> Host:
         system=f"{uname.sysname} {uname.release} {uname.machine}",
         python=platform.python_version(),
         cores=os.cpu_count() or 1,
+        os=_distribution(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )
+
+
+def _distribution() -> str | None:
+    try:
+        text = Path("/etc/os-release").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    found = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', text, re.MULTILINE)
+    return found[1] if found else None

@@ -1,0 +1,61 @@
+"""Receipts on disk: a file that only grows, held by one writer at a time, synced before anything rests on it."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from scoresheet.documents.receipt import ChainedReceipt
+from scoresheet.errors import Refused, Usage
+from scoresheet.gate import chain
+from scoresheet.gate.chain import Chain, Head
+
+Make = Callable[[Chain], Iterable[ChainedReceipt]]
+
+
+def read(path: str | Path) -> Chain | None:
+    """The chain in the file at `path`; `None` when there is no such file. Raises `Usage` when it can't be read."""
+    try:
+        return chain.read(Path(path).read_bytes(), Path(path).name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Usage(f"the receipts can't be read: {error.strerror}", str(path)) from error
+
+
+def append(path: str | Path, make: Make) -> Head:
+    """Append what `make` gives for the chain that is there, under a lock, synced; where the chain ends then.
+
+    The torn last line that a killed writer leaves is cut off. Raises `Refused`, and appends nothing, when the chain
+    that is there is broken; `Usage` when the file can't be written.
+    """
+    path = Path(path)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Usage(f"the receipts can't be written: {error.strerror}", str(path)) from error
+    with open(fd, "r+b", buffering=0) as file:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # until the file is closed
+        data = file.readall()
+        whole = data[: data.rfind(b"\n") + 1]
+        found = chain.read(whole, path.name)
+        if found.findings:
+            mend = "restore the file; receipts can't be edited"
+            raise Refused("the receipts are not as they were written", found.findings, str(path), mend)
+        lines, head = chain.chained(make(found), found.head)
+        if len(whole) != len(data):
+            os.ftruncate(fd, len(whole))
+        view = memoryview(lines)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    _sync_folder(path.parent)
+    return head
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
