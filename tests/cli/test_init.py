@@ -1,6 +1,7 @@
 """A new suite: its blanks are what `check` lists, no more and no less."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,20 @@ def test_blanks_that_were_frozen_are_still_blanks(tmp_path):
     run("freeze", tmp_path / "suite")
     checked = json.loads(run("check", tmp_path / "suite" / "card.yaml", "--json", code=1).stdout)
     assert "prompt is empty" in {finding["what"] for finding in checked["targets"][0]["findings"]}
+
+
+def test_the_example_of_a_workspace_suite_fails_its_test_until_its_solution_is_applied(tmp_path):
+    run("init", tmp_path / "suite", "--kind", "workspace")
+    work = shutil.copytree(tmp_path / "suite" / "workspaces" / "example.1", tmp_path / "work")
+    oracle = tmp_path / "suite" / "oracles" / "example.1"
+    shutil.copytree(oracle / "tests", work / "tests")
+    (task,) = (tmp_path / "suite" / "tasks").iterdir()
+    python, *words = json.loads(task.read_bytes())["oracle"]["test_command"].split()
+    assert python == "python3"
+    command = [sys.executable, *words, "-p", "no:cacheprovider"]
+    assert subprocess.run(command, cwd=work, capture_output=True, check=False).returncode == 1
+    subprocess.run(["git", "apply", oracle / "solution.patch"], cwd=work, check=True)
+    subprocess.run(command, cwd=work, capture_output=True, check=True)
 
 
 def test_it_says_how_many_tasks_an_interval_needs(tmp_path):

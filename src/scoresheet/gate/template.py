@@ -11,6 +11,7 @@ from scoresheet.pack import fingerprint
 Kind = Literal["replay", "workspace"]
 BLANK = "REPLACE_ME"
 TASK = "tasks/example.1.json"
+TEST_COMMAND = "python3 -m pytest -q tests"
 
 
 def files(kind: Kind) -> dict[str, bytes]:
@@ -28,6 +29,7 @@ def files(kind: Kind) -> dict[str, bytes]:
                 TASK: canonical.pretty(_workspace_task()),
                 "workspaces/example.1/calculator.py": b"def add(a, b):\n    return a - b\n",
                 "oracles/example.1/tests/test_calculator.py": _TEST,
+                "oracles/example.1/solution.patch": _SOLUTION,
             }
 
 
@@ -45,13 +47,13 @@ def _replay_task() -> dict[str, JsonValue]:
 
 
 def _workspace_task() -> dict[str, JsonValue]:
-    oracle = {"kind": "pytest", "test_command": "python3 -m pytest -q tests"}
+    oracle = {"kind": "pytest", "test_command": TEST_COMMAND, "tests": ["tests"]}
     task: dict[str, JsonValue] = {"task_id": "example.1", "kind": "workspace", "prompt": BLANK}
     return task | {"tools": [], "calls": [], "expected": {}, "oracle": oracle}
 
 
 def _card(kind: Kind) -> str:
-    command = "python3 -m pytest -q tests" if kind == "workspace" else "none"
+    command = TEST_COMMAND if kind == "workspace" else "none"
     return _CARD.format(
         blank=BLANK,
         test_command=command,
@@ -68,6 +70,16 @@ from calculator import add
 
 def test_add():
     assert add(2, 3) == 5
+"""
+
+_SOLUTION = b"""\
+diff --git a/calculator.py b/calculator.py
+--- a/calculator.py
++++ b/calculator.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a - b
++    return a + b
 """
 
 _README = """\
