@@ -149,3 +149,8 @@ def test_every_rule_has_its_section():
     page = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
     sections = {line.removeprefix("### ") for line in page.splitlines() if line.startswith("### leak-")}
     assert sections == {*leak_rules.NAMES, "leak-allow-unused"}
+
+
+def test_tokens_in_a_text_are_placed_by_characters():
+    token = "glpat-" + Maker().text(20)
+    assert list(leak_rules.tokens(f"é\udcff {token} ü")) == [(3, 3 + len(token), "gitlab-token", token)]

@@ -79,6 +79,18 @@ def leaks(data: bytes, authors: bool = False, most: int | None = None) -> tuple[
     return tuple(sorted(found.values(), key=lambda leak: (leak.start, leak.end, leak.rule)))
 
 
+def tokens(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Every token in a text that its beginning gives away: start, end, rule without `leak-`, token."""
+    data = text.encode("utf-8", "surrogatepass")
+    for rule, match in _tokens(data):
+        group = match.lastindex or 0
+        token = match[group].decode()  # tokens are ASCII
+        start = match.start(group)
+        if len(data) != len(text):
+            start = len(data[:start].decode("utf-8", "surrogatepass"))
+        yield start, start + len(token), rule.name.removeprefix("leak-"), token
+
+
 def _add_generic(found: dict[tuple[int, int], Leak], generic: list[Leak]) -> None:
     """Those that overlap nothing: of two, the one that begins first stays."""
     end = -1
