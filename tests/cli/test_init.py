@@ -69,6 +69,50 @@ def test_the_example_of_a_workspace_suite_fails_its_test_until_its_solution_is_a
     subprocess.run(command, cwd=work, capture_output=True, check=True)
 
 
+FILLED = {
+    "name": "refunds",
+    "license": "Apache-2.0",
+    "source": "written for this test",
+    "contamination_note": "never published",
+    "task_count": "1",
+    "taxonomy": "{refund: 1}",
+    "origins": "{synthetic: [example.1]}",
+    "holdout": "[example.1]",
+    "primary": "share of runs that exit before wall_clock_s",
+    "secondary": "[timeout vs tool-cap vs model error, success_mean]",
+    "runtime": "python-3.12",
+    "lockfile": "none",
+    "tool_allowlist": "[none]",
+    "max_tool_calls": "10",
+    "temperature": "0.0",
+    "human_intervention": "none",
+    "network": "denied",
+    "stale_after_hours": "720",
+    "os": "debian-12",
+}
+
+
+def test_the_template_filled_in_frozen_and_committed_is_a_complete_card(tmp_path):
+    suite = tmp_path / "suite"
+    run("init", suite)
+    task = suite / "tasks" / "example.1.json"
+    task.write_text(task.read_text().replace("REPLACE_ME", "forty-two"))
+    fixture = json.loads(run("freeze", suite, "--tar", tmp_path / "suite.tar", "--json").stdout)["fixture_hash"]
+    commit = ["-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "suite"]
+    for arguments in (["init", "-q"], ["add", "."], commit):
+        subprocess.run(["git", *arguments], cwd=suite, check=True)
+    shutil.move(suite / ".git", tmp_path / ".git")  # a pack holds no .git: its repository lies around it
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=suite, capture_output=True, text=True, check=True).stdout
+    text = (suite / "card.yaml").read_text()
+    for name, value in (FILLED | {"git_sha": head.strip(), "fixture_hash": fixture}).items():
+        assert f"\n  {name}: REPLACE_ME\n" in text
+        text = text.replace(f"\n  {name}: REPLACE_ME\n", f"\n  {name}: {value}\n")
+    (suite / "card.yaml").write_text(text)
+    done = run("check", suite)
+    assert "protocol card ok\n" in done.stdout
+    assert "not judged" not in done.stderr
+
+
 def test_it_says_how_many_tasks_an_interval_needs(tmp_path):
     assert "5 tasks are needed for an interval" in run("init", tmp_path / "suite").stderr
 
