@@ -1,18 +1,16 @@
 """A suite with one scored run, as files of a repository: a frozen pack, its complete card, the run, a README."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import yaml
 
-from scoresheet import canonical, digest
-from scoresheet.documents.receipt import GENESIS, ChainedReceipt
-from scoresheet.gate import suite
+from scoresheet import digest
+from scoresheet.gate import chain, pack_triage, suite
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import block, run_folder
-from scoresheet.publish.admissible import Card
+from scoresheet.run import prepare
 from tests.publish import runs
 from tests.run import packs
 
@@ -32,6 +30,10 @@ def _files() -> tuple[tuple[str, bytes], ...]:
         (root / "packs" / "shop" / "card.yaml").write_bytes(card)
         run = root / "runs" / "careful"
         manifest_sha256 = pack.manifest_sha256
+        triage = pack_triage.look(pack)
+        issued_at = prepare.now()
+        receipts, head = chain.chained(triage.receipts("laptop-a", issued_at))
+        record = triage.record.text()
         plan = runs.plan(
             len(TASKS),
             REPEATS,
@@ -39,6 +41,10 @@ def _files() -> tuple[tuple[str, bytes], ...]:
             manifest_sha256=manifest_sha256,
             pack_tasks=len(TASKS),
             card_sha256=digest.of(card),
+            pack_record_sha256=digest.of(record),
+            receipts_sha256=head.sha256,
+            receipts_count=head.count,
+            started_at=issued_at,
         )
         rows = [
             runs.row(
@@ -51,7 +57,8 @@ def _files() -> tuple[tuple[str, bytes], ...]:
             for repeat in range(REPEATS)
         ]
         sound = runs.baselines(oracle=12).model_copy(update={"manifest_sha256": manifest_sha256})
-        runs.write(run, plan, rows, confounds=b"", baselines=sound.text(), receipts=_receipts(manifest_sha256))
+        runs.write(run, plan, rows, confounds=b"", baselines=sound.text(), receipts=receipts)
+        (run / "pack.json").write_bytes(record)
         (run / "card.yaml").write_bytes(card)
         (root / "README.md").write_text("# A suite\n")
         return tuple(
@@ -81,40 +88,13 @@ def report() -> tuple[str, str]:
         for path, data in run_only().items():
             (Path(scratch) / Path(path).name).write_bytes(data)
         run = run_folder.read(Path(scratch))
-        if run.evidence.card is None:
-            card = Card(run.plan.card_sha256 or "", (), frozenset(TASKS), False, 0.05)
-            run = replace(run, evidence=replace(run.evidence, card=card))
-        assert run.unmet == ()
+        assert run.unmet == (), run.unmet
         return block.text(run.report()), run.report().text()
 
 
 def readme() -> str:
     """A README that quotes the block."""
     return f"# A suite\n\nIt scored:\n\n```text\n{report()[0]}```\n\nWell done.\n"
-
-
-def _receipts(manifest_sha256: str) -> bytes:
-    lines, previous = [], GENESIS
-    for task_id in TASKS:
-        receipt = ChainedReceipt(
-            leaf="score",
-            oracle_kind="match",
-            mutation_scope="read_only",
-            fixture_sha256=manifest_sha256,
-            runner_seat="laptop-a",
-            task_id=task_id,
-            manifest_sha256=manifest_sha256,
-            reason="no rule before it matches",
-            next_action="Bind a runner seat, then run",
-            issued_at="2026-09-22T10:00:00Z",
-            tool_version="0.1.0",
-            card={},
-            previous=previous,
-        )
-        line = canonical.line(receipt.model_dump(mode="json"))
-        previous = digest.of(line.removesuffix(b"\n"))
-        lines.append(line)
-    return b"".join(lines)
 
 
 def _card(pack: Pack) -> bytes:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from scoresheet import canonical, digest, yaml12
-from scoresheet.documents.manifest import Exclusion, Manifest
+from scoresheet.documents.manifest import Manifest
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding, Refused, ScoresheetError
 from scoresheet.gate import card
+from scoresheet.pack.folder import Pack
 from scoresheet.publish import quotes, run_folder
-from scoresheet.publish.admissible import Card
 from scoresheet.publish.change import LINK, SUBMODULE, Change, Content, Entry, Repository, shown
 from scoresheet.publish.claims import differences, method_of, told
 from scoresheet.publish.quotes import Claim
@@ -265,7 +265,7 @@ class _Judge:
             yield Finding(finding.rule, place, f"its rows, {shown(path)}: {finding.what}", finding.mend)
         if run.folder is not None:
             found = differences(claim, run.folder.report(method_of(claim)))
-            if run.folder.evidence.card is None:  # told already, and these lines come from it
+            if any(each.rule == "claim-card" for each in run.findings):  # told already, and these lines come from it
                 found = tuple(each for each in found if each.key not in _FROM_CARD)
             if found:
                 mend = f"print it anew: scoresheet report {shown(path.rpartition('/')[0]) or '.'}"
@@ -314,30 +314,37 @@ class _Judge:
             return None
         pack = scratch / "pack"
         self._pack(plan, where, pack, findings)
-        admitted = self._card(plan, where, pack, findings)
+        self._card(plan, where, pack, findings)
         self._receipts(scratch, where, findings)
-        return self._read(scratch, where, admitted, findings)
+        return self._read(scratch, where, findings)
 
     def _receipts(self, scratch: Path, where: str, findings: list[Finding]) -> None:
         if not (scratch / "receipts.jsonl").exists():
             mend = "commit receipts.jsonl of the run directory with the rows"
             findings.append(Finding("claim-receipts", where, "no score receipts stand beside the rows", mend))
 
-    def _read(self, scratch: Path, where: str, admitted: Card | None, findings: list[Finding]) -> RunFolder | None:
+    def _read(self, scratch: Path, where: str, findings: list[Finding]) -> RunFolder | None:
+        """The run; judged by what it recorded of its pack, and by the pack's own bytes when they are at head."""
         told_already = {finding.rule for finding in findings}
+        covered = {"claim-card": ("report-card", "report-holdout"), "claim-receipts": ("report-receipts",)}
+        silent = {rule for mine, theirs in covered.items() if mine in told_already for rule in theirs}
         try:
             run = run_folder.read(scratch)
+            unmet = run.unmet
+            if "claim-pack" not in told_already and (scratch / "pack" / "frozen_at.txt").exists():
+                unmet += run_folder.read(scratch, Pack.open(scratch / "pack")).unmet
+        except Refused as error:
+            findings += [
+                Finding("claim-run", where, f"{each.where}: {each.what}", each.mend) for each in error.findings
+            ]
+            return None
         except ScoresheetError as error:
             findings.append(Finding("claim-run", where, error.what, error.mend))
             return None
-        if run.evidence.card is None and admitted is not None:
-            run = replace(run, evidence=replace(run.evidence, card=admitted))
-        covered = {"claim-card": ("report-card", "report-holdout"), "claim-receipts": ("report-receipts",)}
-        silent = {rule for mine, theirs in covered.items() if mine in told_already for rule in theirs}
         mend = "scoresheet report RUN says the same: it must print the figures without --draft"
-        findings += [
-            Finding(reason.rule, where, reason.text, mend) for reason in run.unmet if reason.rule not in silent
-        ]
+        for reason in dict.fromkeys(unmet):
+            if reason.rule not in silent:
+                findings.append(Finding(reason.rule, where, reason.text.replace(f"{scratch}/", ""), mend))
         return run
 
     def _pack(self, plan: RunPlan, where: str, out: Path, findings: list[Finding]) -> None:
@@ -367,27 +374,31 @@ class _Judge:
                 continue
             findings.append(Finding("claim-pack", where, what, "restore the file, or run again on the new pack"))
         self._copy(path, out / "manifest.json", findings)
+        for name in ("frozen_at.txt", "receipts.jsonl"):
+            if (entry := self.tree.get(_join(root, name))) is not None and entry.regular:
+                self._copy(_join(root, name), out / name, findings)
 
-    def _card(self, plan: RunPlan, where: str, pack: Path, findings: list[Finding]) -> Card | None:
+    def _card(self, plan: RunPlan, where: str, pack: Path, findings: list[Finding]) -> None:
         """The card of the run, held against its pack when that was laid out."""
         if plan.card_sha256 is None:
             mend = "put a complete card.yaml beside the pack (`scoresheet check card.yaml`) and run again"
             findings.append(Finding("claim-card", where, "rows without a protocol card: run.json names none", mend))
-            return None
+            return
         path = self._named(plan.card_sha256, _CARDS, _CARD_BYTES)
         if path is None:
             findings.append(self._absent("claim-card", where, "protocol card", plan.card_sha256, _CARDS))
-            return None
+            return
         whole = (pack / "manifest.json").exists() and not any(each.rule == "claim-pack" for each in findings)
         out = (pack if whole else pack.with_name("alone")) / ("card.json" if path.endswith(".json") else "card.yaml")
         self._copy(path, out, findings)
+        if not (pack.parent / "card.yaml").exists():
+            self._copy(path, pack.parent / "card.yaml", findings)
         checked = card.check(out, alone=not whole)
         for finding in checked.findings:
             if finding.severity == "error":
                 place = finding.where.replace(str(out), shown(path)).replace(f"{out.parent}/", "")
                 what = f"the card is not complete: {finding.what} ({finding.rule}, {place})"
                 findings.append(Finding("claim-card", where, what, finding.mend))
-        return _for_admission(checked)
 
     # files at head
 
@@ -437,23 +448,6 @@ class _Judge:
         if entry.oid not in self._digests:
             self._digests[entry.oid] = self.repository.read(entry, 0).sha256
         return self._digests[entry.oid]
-
-
-def _for_admission(checked: card.CheckedCard) -> Card | None:
-    """What admissibility needs of a card; `None` when it is not complete, which is told already."""
-    document = checked.card
-    if document is None or checked.sha256 is None:
-        return None
-    margin, publishing = document.metrics.tie_margin, document.publishing
-    return Card(
-        sha256=checked.sha256,
-        faults=(),
-        holdout=frozenset(document.dataset_split.holdout),
-        attended=document.controls.human_intervention == "logged",
-        tie_margin=margin,
-        excluded=tuple(Exclusion(tool=each.tool, task=each.task, reason=each.reason) for each in publishing.excluded),
-        upstreams=publishing.upstreams,
-    )
 
 
 def _manifest(data: bytes) -> Manifest | None:

@@ -26,6 +26,8 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _LINE = re.compile(r"(?P<mark>[\s>*+\-#|`/;%]*)(?P<key>[a-z][a-z0-9_]*)[`*_]*\s*[:|](?:[\s`*]+(?P<value>.*))?")
 _OPENING = re.compile(r"^[\s>*+\-#|`/;%]*\{", re.MULTILINE)
 _ROW = frozenset({"manifest_sha256", "task_id", "repeat", "success"})
+_ELISIONS = ("…", "...", "[…]", "[...]")
+"""Lines that say that some are left out; they don't end a block."""
 _TRIES, _WORK_BYTES = 10_000, 256 << 20
 
 
@@ -181,11 +183,18 @@ def _blocks(text: str) -> Iterator[tuple[Claim | None, int, int]]:
             if match and not bare.endswith(BANNER):
                 value = (match["value"] or "").strip()
                 pairs.append((match["key"], value.rstrip(" |`*") if match["mark"].strip() else value))
-        elif lines:
-            if {"protocol", "manifest_sha256"} <= dict(pairs).keys():
+        elif lines and bare not in _ELISIONS:
+            if _is_block(dict(pairs)):
                 yield _of_block(tuple(pairs), lines, first), start, at
             pairs, lines = [], []
         at += len(line) + 1
+
+
+def _is_block(keys: Mapping[str, str]) -> bool:
+    """True for the lines of a report; fields of a class may have the same names, but no such values."""
+    if not {"protocol", "manifest_sha256"} <= keys.keys():
+        return False
+    return keys["protocol"].startswith("tool-replay-") or _DIGEST.search(keys["manifest_sha256"]) is not None
 
 
 def _of_block(pairs: tuple[tuple[str, str], ...], lines: list[str], line: int) -> Claim:
