@@ -154,3 +154,13 @@ def test_every_rule_has_its_section():
 def test_tokens_in_a_text_are_placed_by_characters():
     token = "glpat-" + Maker().text(20)
     assert list(leak_rules.tokens(f"é\udcff {token} ü")) == [(3, 3 + len(token), "gitlab-token", token)]
+
+
+def test_what_stands_before_a_border_still_counts():
+    maker = Maker()
+    token, password = b"ghp_" + maker.text(36).encode(), maker.password().encode()
+    border = 1 << 20
+    assert leak_rules.leaks(b" " * (border - 1) + b"x" + token) == ()
+    named = b'password = "' + password + b'"'
+    for before in range(border - len(named), border + 1):
+        assert len(leak_rules.leaks(b" " * before + named + b" " * 50)) == 1
