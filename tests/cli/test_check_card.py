@@ -166,18 +166,18 @@ def test_what_could_not_be_judged_is_said(tmp_path, catalog):
 
 
 def test_the_repository_is_asked_for_the_commit(catalog):
-    git(catalog, "init", "-q")
-    git(catalog, "add", ".")
-    git(catalog, "commit", "-qm", "pack")
+    git(catalog.parent, "init", "-q")
+    git(catalog.parent, "add", ".")
+    git(catalog.parent, "commit", "-qm", "pack")
     assert "is not in this repository" in run("check", catalog / "card.yaml", code=1).stdout
     old = yaml12.load((catalog / "card.yaml").read_bytes()).value["suite"]["git_sha"]
-    done = run("check", edited(catalog, old, git(catalog, "rev-parse", "HEAD")))
+    done = run("check", edited(catalog, old, git(catalog.parent, "rev-parse", "HEAD")))
     assert "git_sha" not in done.stderr
 
 
 def test_a_blob_is_no_commit(catalog):
-    git(catalog, "init", "-q")
-    blob = git(catalog, "hash-object", "-w", "card.yaml")
+    git(catalog.parent, "init", "-q")
+    blob = git(catalog.parent, "hash-object", "-w", "catalog-v1/card.yaml")
     old = yaml12.load((catalog / "card.yaml").read_bytes()).value["suite"]["git_sha"]
     assert "is not in this repository" in run("check", edited(catalog, old, blob), code=1).stdout
 
@@ -191,12 +191,12 @@ def test_the_repository_of_the_card_is_asked_also_inside_a_hook_of_another(catal
 
 
 def test_a_shallow_clone_and_a_missing_git_are_not_judged(catalog, tmp_path):
-    git(catalog, "init", "-q")
-    git(catalog, "add", ".")
-    git(catalog, "commit", "-qm", "one")
-    git(catalog, "commit", "-qm", "two", "--allow-empty")
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{catalog}", "shallow")
-    assert "the clone is shallow" in run("check", tmp_path / "shallow" / "card.yaml").stderr
+    git(catalog.parent, "init", "-q")
+    git(catalog.parent, "add", ".")
+    git(catalog.parent, "commit", "-qm", "one")
+    git(catalog.parent, "commit", "-qm", "two", "--allow-empty")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{tmp_path}", "shallow")
+    assert "the clone is shallow" in run("check", tmp_path / "shallow" / "catalog-v1" / "card.yaml").stderr
     done = run("check", catalog / "card.yaml", env={**os.environ, "PATH": "/nonexistent"})
     assert "git is not installed" in done.stderr
 

@@ -206,3 +206,11 @@ def test_a_member_with_nothing_behind_it_is_the_same_as_no_line():
     document = ProtocolCard.from_value(file.located.value, "card.yaml")
     assert document.publishing.excluded == ()
     assert TaskCard.from_value({"task_id": "a", "inputs": None}, "task.yaml").inputs == ()
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": ' + "9" * 5000 + "}", '{"a": -' + "9" * 5000 + "}", "[" * 50 + "]" * 50, "1" * 300_000], ids=len
+)
+def test_a_json_card_has_the_bounds_of_a_yaml_card(text):
+    with pytest.raises(Malformed):
+        reading.parse(text.encode(), "card.json")
