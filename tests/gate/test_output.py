@@ -98,6 +98,14 @@ def test_sarif_places_each_finding_in_the_repository_and_links_its_rule():
     assert result["ruleIndex"] == 0
 
 
+def test_a_file_whose_name_is_not_utf8_is_named_in_every_form():
+    checked = output.result([card(found(where="\udcff.yaml:3:9"))])
+    (run,) = json.loads(output.sarif(checked, "1.0", same))["runs"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "%FF.yaml"
+    for told in (output.text(checked), output.as_json(checked), output.junit(checked)):
+        assert "\\udcff.yaml" in told
+
+
 def test_a_sarif_fingerprint_outlives_a_moved_line():
     def prints(where):
         log = json.loads(output.sarif(output.result([card(found(where=where))]), "1.0", same))

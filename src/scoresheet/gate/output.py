@@ -210,7 +210,7 @@ def _sarif_result(found: CheckFinding, place: int, relative: Relative) -> dict[s
         if found.column is not None:
             physical["region"]["startColumn"] = found.column
     said = f"{found.what}\n{found.mend}" if found.mend else found.what
-    print_of = hashlib.sha256("\0".join((found.rule_, uri, found.what)).encode()).hexdigest()
+    print_of = hashlib.sha256("\0".join((found.rule_, uri, found.what)).encode(errors="surrogateescape")).hexdigest()
     return {
         "ruleId": found.rule_,
         "ruleIndex": place,
