@@ -38,3 +38,12 @@ def test_a_good_document_is_valid_by_its_schema(name, data):
     assert validator.is_valid(json.loads(data))
     getattr(importlib.import_module(f"scoresheet.documents.{module}"), model).from_bytes(data, name)
     assert not validator.is_valid([])
+
+
+def test_a_schema_says_what_stands_under_the_fields_of_every_model_in_it():
+    schema = schema_of("task")
+    of_tools, of_calls = schema["$defs"]["ToolReference"], schema["$defs"]["Call"]
+    assert of_tools["properties"]["schema_sha256"]["description"].startswith("`sha256:` and the digest")
+    assert of_calls["properties"]["response_bytes"]["description"].startswith("The literal text of the body;")
+    assert "description" not in of_calls["properties"]["fault"]
+    assert schema_of("tool")["properties"]["inputSchema"]["description"].startswith("JSON Schema 2020-12")

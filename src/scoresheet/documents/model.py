@@ -27,7 +27,6 @@ class Document(BaseModel):
         frozen=True,
         strict=True,
         extra="allow",
-        use_attribute_docstrings=True,
         validate_by_name=True,
         validate_by_alias=True,
     )
@@ -56,6 +55,13 @@ class Document(BaseModel):
                 for fault in error.errors(include_url=False, include_input=False, include_context=False)
             ]
             raise Refused(f"not a valid {cls.rule}", findings, where) from error
+
+    @classmethod
+    def model_json_schema(cls, *given: Any, **named: Any) -> dict[str, Any]:
+        """The JSON Schema, with what stands under the fields."""
+        from scoresheet.documents.described import Described
+
+        return super().model_json_schema(*given, **{"schema_generator": Described} | named)
 
     def as_json(self) -> dict[str, Any]:
         """What is written to disk: members that were given (or differ from their default), by their file names."""
