@@ -149,9 +149,24 @@ def test_rows_are_known_by_name_or_by_most_of_their_lines():
     assert not quotes.is_rows("a/b.txt", b"")
 
 
-def test_text_that_makes_every_parse_fail_late_ends_soon():
-    hostile = ('{"success_mean scoresheet-report/": "' + "a" * 300 + "\n") * 20_000
-    assert all(claim.fault for claim in quotes.claims(hostile.encode()))
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        ('{"success_mean scoresheet-report/": "' + "a" * 300 + "\n") * 20_000,
+        '{"success_mean scoresheet-report/":\n' * 20_000,
+        '{"success_mean scoresheet-report/": [\n' * 20_000 + '{"a":1,"a":2}',
+    ],
+    ids=["unended", "deep", "deep with a double"],
+)
+def test_text_that_makes_every_parse_fail_ends_soon_and_is_never_let_be(hostile):
+    assert [claim.fault for claim in quotes.claims(hostile.encode(), prose=False)] == [
+        "the JSON from here on is too tangled to be judged"
+    ]
+
+
+def test_blank_lines_and_marks_cost_no_more_than_their_length():
+    text = '"success_mean scoresheet-report/ manifest_sha256' + "\n" * 2_000_000 + "#" * 2_000_000
+    assert quotes.claims(text.encode()) == ()
 
 
 @given(st.binary(max_size=400))

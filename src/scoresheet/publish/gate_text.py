@@ -5,9 +5,15 @@ import json
 from scoresheet.documents.check_result import CheckFinding, CheckResult, CheckTarget
 from scoresheet.errors import Finding
 from scoresheet.gate import output
-from scoresheet.publish.judgment import Judged, Judgment
+from scoresheet.publish.judgment import STATES, Judged, Judgment
 
-_WORDS = {"ok": "holds", "draft": "a draft, no score", "accepted": "on the accept list", "refused": "refused"}
+_WORDS = {
+    "ok": "holds",
+    "baseline": "a baseline, no score",
+    "draft": "a draft, no score",
+    "accepted": "on the accept list",
+    "refused": "refused",
+}
 
 
 def text(judgment: Judgment) -> str:
@@ -31,7 +37,9 @@ def count(judgment: Judgment) -> tuple[str, ...]:
         looked = "changed files: 0: nothing changed between base and head, so nothing was judged"
     else:
         looked = f"changed files: {files}"
-    states = ", ".join(f"{judgment.count(state)} {state}" for state in ("ok", "draft", "accepted", "refused"))
+    states = ", ".join(
+        f"{judgment.count(state)} {state}" for state in STATES if judgment.count(state) or state in ("ok", "refused")
+    )
     verdict = "scores ok" if judgment.ok else f"scores refused: {len(judgment.findings)} findings"
     if judgment.ok and not scores:
         verdict = "no score changed"

@@ -6,24 +6,27 @@ says. Reads the repository through `publish.change`, and lays each run out in a 
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from scoresheet import canonical, digest, yaml12
+from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.manifest import Manifest
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding, Refused, ScoresheetError
 from scoresheet.gate import card
 from scoresheet.pack.folder import Pack
+from scoresheet.pack.freeze import CARD, FROZEN_AT, MANIFEST, RECEIPTS
 from scoresheet.publish import quotes, run_folder
 from scoresheet.publish.change import LINK, SUBMODULE, Change, Content, Entry, Repository, shown
 from scoresheet.publish.claims import differences, method_of, told
 from scoresheet.publish.quotes import Claim
-from scoresheet.publish.run_folder import ROWS, RUN, RunFolder
+from scoresheet.publish.run_folder import BASELINES, ROWS, RUN, RunFolder
 
-State = Literal["ok", "draft", "accepted", "refused"]
+State = Literal["ok", "baseline", "draft", "accepted", "refused"]
+STATES: tuple[State, ...] = ("ok", "baseline", "draft", "accepted", "refused")
 
 _TEXT_BYTES = 32 << 20
 """A larger file that holds marks of a score can't be judged: it is refused, never skipped."""
@@ -32,17 +35,18 @@ _SMALL_BYTES = 8 << 20
 _CARD_BYTES = yaml12.MAX_BYTES
 _CARDS = (".yaml", ".yml", ".json")
 _FROM_CARD = ("attended", "card_sha256", "excluded", "not_called", "tie_margin")
+_EXECUTABLE = "100755"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SCORED_NAMES = (
     ROWS,
     RUN,
-    "receipts.jsonl",
+    RECEIPTS,
     "confounds.jsonl",
-    "baselines.json",
+    BASELINES,
     "judgments.jsonl",
     "pack.json",
-    "manifest.json",
-    "card.yaml",
+    MANIFEST,
+    CARD,
 )
 _SCORED_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".html", ".yaml", ".yml")
 _PROSE = ("", ".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt", ".html", ".htm", ".tex", ".csv", *_SCORED_SUFFIXES)
@@ -222,7 +226,7 @@ class _Judge:
         """Digests of manifests at head that pin a changed file."""
         paths = {path for changed in self.change.files for path in (changed.old_path, changed.new_path) if path}
         for root in {parent for path in paths for parent in _parents(path)}:
-            entry = self.tree.get(_join(root, "manifest.json"))
+            entry = self.tree.get(_join(root, MANIFEST))
             if entry is None or not entry.regular:
                 continue
             content = self.repository.read(entry, _SIDE_BYTES)
@@ -236,8 +240,31 @@ class _Judge:
         sha256 = self._digest(self.tree[path])
         if sha256 in self.accepted:
             return Judged(path, None, "rows", sha256, "accepted")
+        if self._is_baseline(path, sha256):
+            return Judged(path, None, "rows", sha256, "baseline")
         findings = self._run(path).findings
         return Judged(path, None, "rows", sha256, "refused" if findings else "ok", findings)
+
+    def _is_baseline(self, path: str, sha256: str) -> bool:
+        """True for rows of the null or the oracle agent that a baselines.json at head is made of: nobody's score."""
+        beside = self.tree.get(_join(path.rpartition("/")[0], RUN))
+        if beside is None or not beside.regular:
+            return False
+        try:
+            kind = RunPlan.from_bytes(self.repository.read(beside, _SIDE_BYTES).data, RUN).agent.kind
+        except Refused:
+            return False
+        return kind in ("null", "oracle") and (kind, sha256) in self._baselines()
+
+    def _baselines(self) -> Iterator[tuple[str, str]]:
+        """(agent, digest of its rows) of every baselines.json at head."""
+        for _, entry in self._likely((BASELINES,), _SMALL_BYTES):
+            try:
+                both = Baselines.from_bytes(self.repository.read(entry, _SMALL_BYTES).data, BASELINES)
+            except Refused:
+                continue
+            yield "null", both.null.rows_sha256
+            yield "oracle", both.oracle.rows_sha256
 
     def _judged_claim(self, path: str, claim: Claim) -> Judged:
         kind: Literal["report", "block"] = "block" if claim.value is None else "report"
@@ -261,8 +288,13 @@ class _Judge:
             yield self._absent("claim-rows", place, "rows", named, (ROWS, ".jsonl"))
             return
         run = self._run(path)
-        for finding in run.findings:
-            yield Finding(finding.rule, place, f"its rows, {shown(path)}: {finding.what}", finding.mend)
+        if path in self._rows and run.findings:
+            what = f"its rows, {shown(path)}, are refused: {run.findings[0].what}"
+            more = f"; and {len(run.findings) - 1} more, told there" if len(run.findings) > 1 else ""
+            yield Finding(run.findings[0].rule, place, what + more, run.findings[0].mend)
+        else:
+            for finding in run.findings:
+                yield Finding(finding.rule, place, f"its rows, {shown(path)}: {finding.what}", finding.mend)
         if run.folder is not None:
             found = differences(claim, run.folder.report(method_of(claim)))
             if any(each.rule == "claim-card" for each in run.findings):  # told already, and these lines come from it
@@ -293,9 +325,7 @@ class _Judge:
         folder, where = path.rpartition("/")[0], shown(path)
         for beside, entry in self.tree.items():
             parent, _, name = beside.rpartition("/")
-            if parent != folder or not entry.regular or (entry.size or 0) > _SIDE_BYTES:
-                continue
-            if name in _SCORED_NAMES or name.endswith((".json", ".jsonl", ".yaml")):
+            if parent == folder and entry.regular and name in _SCORED_NAMES:
                 self._copy(beside, scratch / name, findings)
         self._copy(path, scratch / ROWS, findings)
         if any(finding.rule == "claim-lfs" for finding in findings):
@@ -319,7 +349,7 @@ class _Judge:
         return self._read(scratch, where, findings)
 
     def _receipts(self, scratch: Path, where: str, findings: list[Finding]) -> None:
-        if not (scratch / "receipts.jsonl").exists():
+        if not (scratch / RECEIPTS).exists():
             mend = "commit receipts.jsonl of the run directory with the rows"
             findings.append(Finding("claim-receipts", where, "no score receipts stand beside the rows", mend))
 
@@ -331,7 +361,7 @@ class _Judge:
         try:
             run = run_folder.read(scratch)
             unmet = run.unmet
-            if "claim-pack" not in told_already and (scratch / "pack" / "frozen_at.txt").exists():
+            if "claim-pack" not in told_already and (scratch / "pack" / FROZEN_AT).exists():
                 unmet += run_folder.read(scratch, Pack.open(scratch / "pack")).unmet
         except Refused as error:
             findings += [
@@ -349,9 +379,9 @@ class _Judge:
 
     def _pack(self, plan: RunPlan, where: str, out: Path, findings: list[Finding]) -> None:
         """Lay the pack out, when its bytes are those that the run's manifest pins."""
-        path = self._named(plan.manifest_sha256, ("manifest.json",), _SIDE_BYTES)
+        path = self._named(plan.manifest_sha256, (MANIFEST,), _SIDE_BYTES)
         if path is None:
-            findings.append(self._absent("claim-manifest", where, "manifest", plan.manifest_sha256, ("manifest.json",)))
+            findings.append(self._absent("claim-manifest", where, "manifest", plan.manifest_sha256, (MANIFEST,)))
             return
         manifest = _manifest(self.repository.read(self.tree[path], _SIDE_BYTES).data)
         if manifest is None:
@@ -370,13 +400,19 @@ class _Judge:
             elif self._digest(entry) != sha256:
                 what = f"{shown(_join(root, name))} is not what the manifest pins{self._why(entry, sha256)}"
             else:
-                self._copy(_join(root, name), out / name, findings)
                 continue
             findings.append(Finding("claim-pack", where, what, "restore the file, or run again on the new pack"))
-        self._copy(path, out / "manifest.json", findings)
-        for name in ("frozen_at.txt", "receipts.jsonl"):
-            if (entry := self.tree.get(_join(root, name))) is not None and entry.regular:
-                self._copy(_join(root, name), out / name, findings)
+        for name in self._of_pack(root, manifest, pinned):
+            self._copy(_join(root, name), out / name, findings)
+
+    def _of_pack(self, root: str, manifest: Manifest, pinned: Iterable[str]) -> Iterator[str]:
+        """The pack's files, and what freezing writes beside them. A v1 manifest pins tasks only, not the tools."""
+        whole = f"{root}/" if root and manifest.protocol == "tool-replay-v1" else _join(root, "tools/")
+        inside = {path.removeprefix(f"{root}/" if root else "") for path in self.tree if path.startswith(whole)}
+        for name in sorted({*pinned, *inside, MANIFEST, FROZEN_AT, RECEIPTS} - {CARD}):
+            entry = self.tree.get(_join(root, name))
+            if entry is not None and entry.regular:
+                yield name
 
     def _card(self, plan: RunPlan, where: str, pack: Path, findings: list[Finding]) -> None:
         """The card of the run, held against its pack when that was laid out."""
@@ -388,11 +424,11 @@ class _Judge:
         if path is None:
             findings.append(self._absent("claim-card", where, "protocol card", plan.card_sha256, _CARDS))
             return
-        whole = (pack / "manifest.json").exists() and not any(each.rule == "claim-pack" for each in findings)
-        out = (pack if whole else pack.with_name("alone")) / ("card.json" if path.endswith(".json") else "card.yaml")
+        whole = (pack / MANIFEST).exists() and not any(each.rule == "claim-pack" for each in findings)
+        out = (pack if whole else pack.with_name("alone")) / ("card.json" if path.endswith(".json") else CARD)
         self._copy(path, out, findings)
-        if not (pack.parent / "card.yaml").exists():
-            self._copy(path, pack.parent / "card.yaml", findings)
+        if not (pack.parent / CARD).exists():
+            self._copy(path, pack.parent / CARD, findings)
         checked = card.check(out, alone=not whole)
         for finding in checked.findings:
             if finding.severity == "error":
@@ -406,6 +442,8 @@ class _Judge:
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("wb") as file:
             self.repository.copy(self.tree[path], file)
+        if self.tree[path].mode == _EXECUTABLE:
+            out.chmod(0o755)
         with out.open("rb") as file:
             if file.read(len(_POINTER)) == _POINTER:
                 what = f"{shown(path)} is a git-lfs pointer, so the score can't be judged"
@@ -442,7 +480,8 @@ class _Judge:
         plain = data.replace(b"\r\n", b"\n")
         if sha256 in (digest.of(plain), digest.of(plain.replace(b"\n", b"\r\n"))):
             return ": only its line endings (CRLF) changed"
-        return ": it is a git-lfs pointer (`git lfs pull`)" if data.startswith(_POINTER) else ""
+        pointer = data.startswith(_POINTER) and sha256.encode() in data
+        return ": it is a git-lfs pointer (`git lfs pull`)" if pointer else ""
 
     def _digest(self, entry: Entry) -> str:
         if entry.oid not in self._digests:
@@ -452,7 +491,7 @@ class _Judge:
 
 def _manifest(data: bytes) -> Manifest | None:
     try:
-        return Manifest.from_value(canonical.loads(data), "manifest.json")
+        return Manifest.from_value(canonical.loads(data), MANIFEST)
     except ScoresheetError:
         return None
 

@@ -24,7 +24,7 @@ _FIGURE = re.compile(r"\bsuccess(?:_after_[0-9]+_retries)?_mean\W{1,12}[0-9]")
 _PACK = re.compile(r"\bmanifest_sha256\W{1,12}[0-9a-f]{64}\b|\btool-replay-v[0-9]")
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _LINE = re.compile(r"(?P<mark>[\s>*+\-#|`/;%]*)(?P<key>[a-z][a-z0-9_]*)[`*_]*\s*[:|](?:[\s`*]+(?P<value>.*))?")
-_OPENING = re.compile(r"^[\s>*+\-#|`/;%]*\{", re.MULTILINE)
+_OPENING = re.compile(r"^[ \t>*+\-#|`/;%]*\{", re.MULTILINE)
 _ROW = frozenset({"manifest_sha256", "task_id", "repeat", "success"})
 _ELISIONS = ("…", "...", "[…]", "[...]")
 """Lines that say that some are left out; they don't end a block."""
@@ -119,21 +119,23 @@ def _json(text: str) -> Iterator[tuple[Claim | None, int, int]]:
             yield _of_json(report, 1), 0, len(text)
         return
     decoder = json.JSONDecoder(object_pairs_hook=_once)
-    at, work = 0, 0
-    for _ in range(_TRIES):
-        opening = _OPENING.search(text, at)
-        if opening is None or work > _WORK_BYTES:
-            return
+    at = work = tries = 0
+    while (opening := _OPENING.search(text, at)) is not None:
         start = opening.end() - 1
+        if tries == _TRIES or work > _WORK_BYTES:
+            fault = "the JSON from here on is too tangled to be judged"
+            digest = hashlib.sha256(text[start:].encode("utf-8", "replace")).hexdigest()
+            yield Claim(_line_of(text, start), digest, draft=False, fault=fault), start, len(text)
+            return
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            work += getattr(error, "pos", start) - start
+            tries += 1
+            work += getattr(error, "pos", len(text)) - start
             at = opening.end()
             continue
         for report in _reports(value):
-            yield _of_json(report, _line_of(text, start)), start, end
-        at = end
+            yield _of_json(report, _line_of(text, start)), start, at
 
 
 def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
