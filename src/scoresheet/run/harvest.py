@@ -17,7 +17,7 @@ from scoresheet.run.workspace import GIT, Work
 
 MOST_ENTRIES = 200_000
 """Beside those that were there at the start."""
-DEEPEST = 128
+DEEPEST = 256
 LONGEST_PATH = 1024
 LARGEST_FILE = 32 << 20
 LARGEST_PATCH = 128 << 20
@@ -123,13 +123,14 @@ class _Reader:
         mode = status.st_mode
         if path == GIT and self._work.git:
             return None
-        if len(path) > LONGEST_PATH:
-            self._leave(path, "its path is too long")
-        elif stat.S_ISDIR(mode):
+        if stat.S_ISDIR(mode):
             if depth >= DEEPEST:
                 self._leave(path, "too deep")
+                self.crossed = "files"
                 return None
             return self._opened(fd, name, path, _FOLDER, 0o700)
+        if len(path) > LONGEST_PATH:
+            self._leave(path, "its path is too long")
         elif stat.S_ISLNK(mode):
             self._changed(path, Link(os.readlink(name, dir_fd=fd)))
         elif stat.S_ISREG(mode):

@@ -161,10 +161,7 @@ def _fill(work: Work, entries: Mapping[bytes, Entry | None], root_fd: int, targe
     top = os.fsencode(target)
     for path in sorted(entries):
         entry = entries[path]
-        folder = path.rpartition(b"/")[0]
-        if folder and folder not in made:
-            os.makedirs(os.path.join(top, folder), mode=0o755, exist_ok=True)
-            made.add(folder)
+        _folders(top, path.rpartition(b"/")[0], made)
         place = os.path.join(top, path)
         match entry:
             case None:
@@ -177,6 +174,17 @@ def _fill(work: Work, entries: Mapping[bytes, Entry | None], root_fd: int, targe
                 links.append((place, link))
     for place, link in links:  # last: nothing is ever written through one
         os.symlink(link, place)
+
+
+def _folders(top: bytes, path: bytes, made: set[bytes]) -> None:
+    """The folder `path` below `top`, and those above it; open to all, whatever the umask."""
+    wanted = [] if path in made else path.split(b"/")
+    for depth in range(1, len(wanted) + 1):
+        folder = b"/".join(wanted[:depth])
+        if folder and folder not in made:
+            os.mkdir(os.path.join(top, folder))
+            os.chmod(os.path.join(top, folder), 0o755)
+            made.add(folder)
 
 
 def _created(place: bytes, executable: bool):  # type: ignore[no-untyped-def]  # the builtin's own type
@@ -194,18 +202,15 @@ def _copy(root_fd: int, path: str, facts: FrozenFile, place: bytes) -> None:
         raise _differs(path, f"it can't be read: {error.strerror}") from error
     try:
         with _created(place, facts.exec) as target:
-            hashed = hashlib.sha256()
-            reading = target.fileno() if _cloned(source, target.fileno()) else source
-            writing = reading == source
+            if not _cloned(source, target.fileno()):
+                _copied(source, target.fileno(), facts.size)
+            hashed = hashlib.sha256()  # of the copy: what the agent gets is what is compared
             size = 0
+            os.lseek(target.fileno(), 0, os.SEEK_SET)
             buffer = memoryview(bytearray(min(_CHUNK, facts.size + 1)))
-            while count := os.readv(reading, [buffer]):
+            while (count := os.readv(target.fileno(), [buffer])) and size <= facts.size:
                 size += count
-                if size > facts.size:
-                    break
                 hashed.update(buffer[:count])
-                if writing:
-                    _write(target.fileno(), buffer[:count])
     finally:
         os.close(source)
     if size != facts.size or hashed.hexdigest() != facts.sha256:
@@ -222,9 +227,20 @@ def _cloned(source: int, target: int) -> bool:
     return True
 
 
-def _write(fd: int, data: memoryview) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
+def _copied(source: int, target: int, size: int) -> None:
+    """At most one byte more than `size`: that there is more is all that must be seen."""
+    left = size + 1
+    try:
+        while left and (count := os.copy_file_range(source, target, left)):
+            left -= count
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF):
+            raise
+        while left and (data := os.read(source, min(_CHUNK, left))):
+            left -= len(data)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(target, view) :]
 
 
 def _differs(path: str, what: str) -> Refused:

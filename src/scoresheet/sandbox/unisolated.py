@@ -27,6 +27,7 @@ from typing import Any, Self
 from scoresheet.documents.evidence import Evidence
 from scoresheet.sandbox import supervisor
 from scoresheet.sandbox.spec import ANSWER, HOME, WORK, Ended, Launch, Limits, SandboxSpec
+from scoresheet.sandbox.watch import crossed
 
 _log = logging.getLogger(__name__)
 _PREFIX = "scoresheet-none-"
@@ -225,8 +226,9 @@ class _Watch:
                     self._cross("wall_clock", now)
                 if now >= disk_at:
                     disk_at = now + _DISK_EVERY_S
-                    if _size(self._work) > self._limits.work_bytes:
-                        self._cross("disk", now)
+                    limit = crossed(self._work, self._limits.work_bytes)
+                    if limit is not None:
+                        self._cross(limit, now)
                 if self._told_at is not None and now - self._told_at > _AFTER_STOP_S:
                     _log.warning("the supervisor of an episode did not end its tree in %s s", _AFTER_STOP_S)
                     process.kill()
@@ -305,25 +307,6 @@ def _answer(path: Path, most: int) -> tuple[bytes | None, str | None]:
         return os.read(descriptor, most + 1), None
     finally:
         os.close(descriptor)
-
-
-def _size(folder: Path) -> int:
-    """Bytes that the files below `folder` take on the disk; what vanishes meanwhile counts nothing."""
-    total, below = 0, [str(folder)]
-    while below:
-        try:
-            with os.scandir(below.pop()) as entries:
-                for entry in entries:
-                    try:
-                        if entry.is_dir(follow_symlinks=False):
-                            below.append(entry.path)
-                        else:
-                            total += entry.stat(follow_symlinks=False).st_blocks * 512
-                    except OSError:
-                        continue
-        except OSError:
-            continue
-    return total
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import os
 import selectors
 import signal
 import socket
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from scoresheet.sandbox.spec import Limits
 _CHUNK = 1 << 16
 _GRACE_S = 2.0
 """What process 1 gets to kill and reap the tree, so that its processor time is counted, before it is killed itself."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 256
+"""Levels of folders: honest trees have fewer, and each is a descriptor while it is looked through."""
 _SCAN_S = 0.25
 """How often a bound workspace is measured, at most; a large one is measured more rarely."""
 
@@ -118,8 +122,9 @@ def watch(
             if kill_at is None and now >= deadline:
                 end("wall_clock")
             if workspace is not None and scan_at is not None and now >= scan_at:
-                if kill_at is None and size(workspace) > limits.work_bytes:
-                    end("disk")
+                limit = crossed(workspace, limits.work_bytes) if kill_at is None else None
+                if limit is not None:
+                    end(limit)
                 scan_at = time.monotonic() + max(_SCAN_S, 20 * (time.monotonic() - now))
             if kill_at is not None and now >= kill_at:
                 _signal(handles.pidfd, signal.SIGKILL)
@@ -139,14 +144,40 @@ def watch(
     return ending
 
 
-def size(folder: Path) -> int:
-    """Bytes that the files beneath a folder take on disk; symbolic links are not followed."""
+def crossed(folder: Path, most_bytes: int) -> str | None:
+    """The limit that what lies beneath a folder crosses: `disk`, `files` when it is too deep to be looked through.
+
+    Symbolic links are not followed. What can't be read is not counted.
+    """
     total = 0
-    for _, folders, files, descriptor in os.fwalk(folder):
-        for name in (*folders, *files):
+    levels = [_listed(os.open(folder, _FOLDER))]
+    try:
+        while levels:
+            descriptor, names = levels[-1]
+            if not names:
+                os.close(levels.pop()[0])
+                continue
+            name = names.pop()
             with contextlib.suppress(OSError):
-                total += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
-    return total
+                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                total += status.st_blocks * 512
+                if total > most_bytes:
+                    return "disk"
+                if stat.S_ISDIR(status.st_mode):
+                    if len(levels) > _DEEPEST:
+                        return "files"
+                    levels.append(_listed(os.open(name, _FOLDER, dir_fd=descriptor)))
+    finally:
+        for descriptor, _ in levels:
+            os.close(descriptor)
+    return None
+
+
+def _listed(descriptor: int) -> tuple[int, list[str]]:
+    try:
+        return descriptor, os.listdir(descriptor)
+    except OSError:
+        return descriptor, []
 
 
 def _read(descriptor: int, kept: bytearray, most: int) -> str:

@@ -37,7 +37,7 @@ def main(packages, case_s, here, arguments):
 
     if here == "here":
         sys.path.insert(0, os.getcwd())
-    sys.argv = ["pytest"] + arguments
+    sys.argv = ["pytest", *arguments]
     code = pytest.main(arguments, plugins=[Clock()])
     sys.stdout.flush()
     sys.stderr.flush()
