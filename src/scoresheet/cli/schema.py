@@ -15,6 +15,8 @@ FORMATS: dict[str, tuple[str, str]] = {
     "receipt": ("receipt", "Receipt"),
     "chained-receipt": ("receipt", "ChainedReceipt"),
     "row": ("row", "Row"),
+    "confound": ("confound", "Confound"),
+    "pack-record": ("pack_record", "PackRecord"),
     "call-record": ("call_record", "CallRecord"),
     "evidence": ("evidence", "Evidence"),
     "run-plan": ("run_plan", "RunPlan"),

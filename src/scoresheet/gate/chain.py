@@ -116,10 +116,10 @@ def read(data: bytes, where: str = RECEIPTS) -> Chain:
             if receipt.previous != head.sha256:
                 what = "the receipt does not follow the line before it: a line was edited, removed or inserted"
                 findings.append(Finding("receipt-chain", place, what))
-            content = _content(receipt)
-            if content in seen:
-                findings.append(Finding("receipt-twice", place, f"the same receipt as {seen[content]}"))
-            seen[content] = place
+            same = content(receipt)
+            if same in seen:
+                findings.append(Finding("receipt-twice", place, f"the same receipt as {seen[same]}"))
+            seen[same] = place
             findings += own_findings(receipt, place)
             placed.append(Placed(receipt, place))
         head = Head(hashlib.sha256(body).hexdigest(), head.count + 1)
@@ -226,7 +226,8 @@ def _lasting(receipt: ChainedReceipt) -> tuple[object, ...]:
     return receipt.leaf, receipt.manifest_sha256, canonical.jcs(facts)
 
 
-def _content(receipt: ChainedReceipt) -> str:
+def content(receipt: ChainedReceipt) -> str:
+    """Digest of everything but the place in the chain: equal for one decision that stands there twice."""
     value = receipt.model_dump(mode="json", exclude={"previous"})
     return hashlib.sha256(canonical.line(value)).hexdigest()
 

@@ -90,8 +90,10 @@ def age_hours(frozen_at: JsonValue, now: datetime) -> float | None:
     frozen = moment(frozen_at)
     if frozen is None:
         return None
-    hours = (now - frozen).total_seconds() / 3600
-    return round(hours, 6) if hours >= 0 else None
+    seconds = (now - frozen).total_seconds()
+    if seconds <= -1:  # times of issue are whole seconds: what was frozen within one is not in the future
+        return None
+    return round(max(0.0, seconds) / 3600, 6)
 
 
 def _digest(record: PackRecord, stated: JsonValue) -> str | None:

@@ -26,7 +26,7 @@ def read(path: str | Path) -> Chain | None:
 def append(path: str | Path, make: Make) -> Head:
     """Append what `make` gives for the chain that is there, under a lock, synced; where the chain ends then.
 
-    The torn last line that a killed writer leaves is cut off. Raises `Refused`, and appends nothing, when the chain
+    A decision that is there already, to the second, is not written again. The torn last line that a killed writer leaves is cut off. Raises `Refused`, and appends nothing, when the chain
     that is there is broken; `Usage` when the file can't be written.
     """
     path = Path(path)
@@ -42,7 +42,9 @@ def append(path: str | Path, make: Make) -> Head:
         if found.findings:
             mend = "restore the file; receipts can't be edited"
             raise Refused("the receipts are not as they were written", found.findings, str(path), mend)
-        lines, head = chain.chained(make(found), found.head)
+        there = {chain.content(each.receipt) for each in found.placed}
+        fresh = (receipt for receipt in make(found) if chain.content(receipt) not in there)
+        lines, head = chain.chained(fresh, found.head)
         if len(whole) != len(data):
             os.ftruncate(fd, len(whole))
         view = memoryview(lines)
