@@ -502,10 +502,11 @@ def test_variables_of_a_hook_do_not_lead_elsewhere(suite, capsys, tmp_path, monk
 
 
 def test_replacing_objects_does_not_hide_a_score(suite, capsys):
-    suite.commit({ROWS: scored.files()[ROWS]})
-    bad = suite.git("rev-parse", f"HEAD:{ROWS}").decode().strip()
+    suite.commit({"README.md": scored.readme()})
+    bad = suite.git("rev-parse", "HEAD:README.md").decode().strip()
     harmless = suite.git("hash-object", "-w", "--stdin", data=b"nothing\n").decode().strip()
     suite.git("replace", bad, harmless)
+    assert suite.git("show", "HEAD:README.md") == b"nothing\n"
     assert gate(suite, capsys)[0] == 1
 
 
