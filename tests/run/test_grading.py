@@ -28,6 +28,7 @@ def grade(sandbox, folder, *changes, watch=contextlib.nullcontext, oracle=None, 
     opened = works(folder / "pack", {"t": "x"}, oracle=ORACLE | (oracle or {}), **pack)
     task, work = opened.task("t"), work_of(opened, "t")
     kept = surface.judged(changes, work.frozen).kept
+    assert task.oracle is not None
     bounds = grading.limits_for(task.oracle, None, 1 << 28, 64)
     return Grader(sandbox).grade(task, work, kept, folder / "grading", bounds, watch)
 
@@ -121,6 +122,7 @@ def test_an_oracle_that_fails_by_itself_is_never_a_verdict(sandbox, tmp_path, or
 def test_the_control_is_run_once(sandbox, tmp_path):
     pack = works(tmp_path / "pack", {"t": "x"})
     task, work = pack.task("t"), work_of(pack, "t")
+    assert task.oracle is not None
     bounds = grading.limits_for(task.oracle, None, 1 << 28, 64)
     grader = Grader(sandbox)
     for number in range(2):
@@ -212,7 +214,7 @@ def test_an_output_file_is_judged_by_its_schema(tmp_path, data, why):
     pack = works(tmp_path / "pack", {"t": "x"}, oracle=oracle)
     found = grading.of_output(pack.task("t"), data)
     assert found.success is (why is None)
-    assert why is None or why in found.detail
+    assert (why or "") in (found.detail or "")
 
 
 def test_limits_of_the_oracle_bound_the_grading():

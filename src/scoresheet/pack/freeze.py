@@ -15,7 +15,7 @@ from scoresheet.documents.manifest import DEFAULT_REPEATS, Exclusion, FrozenFile
 from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused
-from scoresheet.pack import fingerprint
+from scoresheet.pack import fingerprint, workspaces
 from scoresheet.pack.toolbox import Toolbox
 
 MANIFEST = "manifest.json"
@@ -67,6 +67,12 @@ class TaskFacts:
     """Name and `schema_sha256` of each tool that the task offers."""
     unchecked: int = 0
     """Calls without a `request`: their fingerprint can't be recomputed."""
+    works: bool = False
+    """It is a workspace task."""
+    judged: bool = False
+    """What lies in its workspace is judged, by tests or as an output file, and no answer."""
+    tests: tuple[str, ...] = ()
+    """Paths of its frozen tests."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -133,6 +139,9 @@ def read_task(path: str, data: bytes, toolbox: Toolbox) -> TaskFacts:
         task.limits.wall_clock_s or 0.0,
         tuple((tool.name, tool.schema_sha256) for tool in task.tools),
         unchecked,
+        task.kind == "workspace",
+        task.oracle is not None and (task.oracle.kind == "pytest" or task.oracle.output_file is not None),
+        () if task.oracle is None else task.oracle.tests,
         tuple(_task_findings(path, task, toolbox)),
     )
 
@@ -156,6 +165,7 @@ def freeze(
     findings = [finding for task in tasks for finding in task.findings]
     findings += _layout(files, tasks)
     findings += _identities(tasks)
+    findings += workspaces.pack_findings(files, tasks)
     findings += _pinned_tools(files, tasks, tools)
     v2_sign = _v2_sign(tasks, files)
     protocol = settings.protocol or ("tool-replay-v2" if v2_sign else "tool-replay-v1")
@@ -208,6 +218,7 @@ def _task_findings(path: str, task: Task, toolbox: Toolbox) -> Iterator[Finding]
         what = "a drill needs a live side effect: no recording can stand for it"
         mend = f"keep drills elsewhere, and say so: --exclude-task {task.task_id}=drill"
         yield Finding("task-drill", f"{path}#/kind", what, mend)
+    yield from workspaces.task_findings(path, task)
     if isinstance(task.card, dict):
         for name in _DERIVED:
             if name in task.card:
@@ -312,7 +323,8 @@ def _only_v1(files: Mapping[str, FileDigest], tasks: Sequence[TaskFacts], settin
     for name in settings.beyond_v1():
         what = f"a tool-replay-v1 manifest can't hold {name}"
         yield Finding("v1-setting", MANIFEST, what, "say it in card.yaml, or record the pack as tool-replay-v2")
-    left_out = [path for path in files if not is_task(path)]
+    frozen = {task.path for task in tasks}
+    left_out = [path for path in files if path not in frozen]
     pinned = {f"tools/{name}.json" for task in tasks for name, _ in task.tools}
     unpinned = [path for path in left_out if path not in pinned]
     if unpinned:

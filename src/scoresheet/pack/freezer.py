@@ -211,12 +211,13 @@ def _packed(facts: FileDigest | None, task: TaskFacts) -> tuple[object, ...]:
     file = None if facts is None else (facts.sha256, facts.size, facts.exec, facts.hard_links)
     findings = [(f.rule, f.where, f.what, f.mend, f.severity) for f in task.findings]
     known = task.path, task.task_id, task.v2_field, task.wall_clock_s, task.tools, task.unchecked
-    return file, known, findings
+    work = task.works, task.judged, task.tests
+    return file, (*known, *work), findings
 
 
 def _unpacked(
     file: tuple[Digest, int, bool, int] | None,
-    known: tuple[str, str, str, float, tuple[tuple[str, str], ...], int],
+    known: tuple[str, str, str, float, tuple[tuple[str, str], ...], int, bool, bool, tuple[str, ...]],
     findings: list[tuple[str, str, str, str, Literal["error", "warning"]]],
 ) -> Read:
     facts = None if file is None else FileDigest(*file)

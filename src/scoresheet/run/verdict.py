@@ -3,33 +3,16 @@
 A verdict needs a report that can be believed: whatever else happened is a `Crash`, which decides nothing by itself.
 """
 
-import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoresheet.documents.task import Oracle
+from scoresheet.documents.test_command import Command, command
 from scoresheet.errors import Malformed
 from scoresheet.run import junit
 
-_PYTHON = re.compile(r"python(3(\.\d+)?)?").fullmatch
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL).fullmatch
 _NOTHING_COLLECTED = 5
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A test command, read."""
-
-    words: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...] = ()
-    pytest: bool = False
-    """It runs pytest: its report is read. Any other counts by its exit status alone."""
-    here: bool = False
-    """`python -m pytest`: the workspace goes on the module path."""
-    python: bool = False
-    """Its first word is the interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +31,6 @@ class Crash:
     """The tests said nothing."""
 
     detail: str
-
-
-def command(text: str) -> Command:
-    """The command in `text`. Raises `ValueError` when it can't be split or is empty."""
-    words = shlex.split(text)
-    environment = []
-    while words and (assigned := _ASSIGNMENT(words[0])):
-        environment.append((assigned[1], assigned[2]))
-        words.pop(0)
-    if not words:
-        raise ValueError("the test command is empty")
-    pairs = tuple(environment)
-    if words[0] in ("pytest", "py.test"):
-        return Command(tuple(words[1:]), pairs, pytest=True)
-    if _PYTHON(words[0]):
-        if words[1:3] == ["-m", "pytest"]:
-            return Command(tuple(words[3:]), pairs, pytest=True, here=True)
-        return Command(tuple(words[1:]), pairs, python=True)
-    return Command(tuple(words), pairs)
 
 
 def of_pytest(oracle: Oracle, exit_code: int | None, report: bytes | None) -> Verdict | Crash:
@@ -128,3 +92,6 @@ def _end(exit_code: int | None) -> str:
     if exit_code is None:
         return "was ended"
     return f"died of signal {-exit_code}" if exit_code < 0 else f"ended with exit {exit_code}"
+
+
+__all__ = ["Command", "Crash", "Verdict", "command", "of_exit", "of_pytest", "paths_named"]

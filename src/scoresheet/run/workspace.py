@@ -19,13 +19,12 @@ from scoresheet.documents.task import Task
 from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.pack import tree
 from scoresheet.pack.folder import Pack
+from scoresheet.pack.workspaces import SOLUTIONS
 from scoresheet.run.patch import Entry, File, Link
 from scoresheet.run.surface import Frozen
 
 FOLDER = "workspace"
 """Where it lies, in the folder of its episode, as long as the episode runs."""
-SOLUTIONS = ("solution.patch", "solve.sh")
-"""Files of `oracles/<task_id>/` that solve the task: they are laid over nothing."""
 GIT = b".git"
 _FICLONE = 0x4004_9409
 _CHUNK = 1 << 20
