@@ -14,6 +14,11 @@ HeaderPairs = tuple[tuple[str, str], ...]
 CALL = "CALL"
 """The method of a tool that has no HTTP binding; the target is then the tool's name."""
 
+MCP_RESULT = "application/vnd.mcp.result+json"
+"""Content type of a recorded answer whose body is the `result` member of an MCP answer, its literal text."""
+MCP_ERROR = "application/vnd.mcp.error+json"
+"""The same of an `error` member."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -67,6 +72,8 @@ class Tool(Document):
     description: str = ""
     input_schema: Annotated[JsonValue, Field(alias="inputSchema")] = None
     """JSON Schema 2020-12 of the arguments; absent means that arguments are not checked."""
+    output_schema: Annotated[JsonValue, Field(alias="outputSchema")] = None
+    """JSON Schema of the result's `structuredContent`, as the MCP server declared it."""
     annotations: JsonValue = None
     http: HttpBinding | None = None
     ignore: Many[str] = ()

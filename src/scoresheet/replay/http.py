@@ -25,17 +25,20 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from scoresheet.documents.call_record import CallRecord
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.call_record import CallRecord, Nearest
 from scoresheet.documents.tool import CALL, Request
 from scoresheet.replay import journal as journals
-from scoresheet.replay import wire
+from scoresheet.replay import mcp, wire
 from scoresheet.replay.journal import CallJournal
 from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Recorded, Session, Tape, capped
 
 CALL_DOOR = "call"
 """The door that serves tools by name: `POST /<tool>`."""
+MCP_DOOR = "mcp"
+"""The door that serves the same tools over MCP (`mcp.PATH`)."""
 SUBMIT_ANSWER = "submit_answer"
-"""The tool by which an agent may answer, at the call door, unless the task has a tool of that name."""
+"""The tool by which an agent may answer, at the doors of tools, unless the task has a tool of that name."""
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 << 20
@@ -88,10 +91,10 @@ class ReplayServer:
         """Serve one episode while the block runs; from any thread.
 
         `sockets`: door name → listening TCP socket, which stays its owner's. `upstream_of`: door name → the upstream
-        that it stands for; `CALL_DOOR` needs none. `on_call` hears every request, `on_refusal` only misses, calls over
-        the cap and malformed requests: listening to all of them costs speed. Both are called on the server's thread
-        when the answer is on its way, and must be quick. When the block ends, every connection is closed and the
-        journal is flushed, synced and closed. Raises `OSError` when the journal could not be written.
+        that it stands for; `CALL_DOOR` and `MCP_DOOR` need none. `on_call` hears every request, `on_refusal` only
+        misses, calls over the cap and malformed requests: listening to all of them costs speed. Both are called on the
+        server's thread when the answer is on its way, and must be quick. When the block ends, every connection is
+        closed and the journal is flushed, synced and closed. Raises `OSError` when the journal could not be written.
         """
         episode = _Episode(session, journal, on_call, on_refusal)
         copies = [listening.dup() for listening in sockets.values()]
@@ -110,8 +113,11 @@ class ReplayServer:
     ) -> None:
         self._episodes.add(episode)
         for name, listening in sockets.items():
-            via, upstream = ("call", "") if name == CALL_DOOR else ("http", upstream_of.get(name, ""))
+            via = {CALL_DOOR: "call", MCP_DOOR: "mcp"}.get(name, "http")
+            upstream = upstream_of.get(name, "") if via == "http" else ""
             door = _Door(episode, via, upstream, self._memory.of(episode.session.tape, via, upstream))
+            if via == "mcp":
+                door.surface = self._memory.surface_of(episode.session.tape)
             listening.setblocking(False)
             server = await self._loop.create_server(functools.partial(_Connection, door), sock=listening, backlog=1024)
             episode.servers.append(server)
@@ -195,6 +201,8 @@ class _Asked:
     head: bool
     old: bool
     close: bool
+    envelope: mcp.Envelope | None = None
+    """How MCP wraps the answer."""
     memo: "_Memo | None" = None
     """Where it is remembered."""
     ready: dict[Recorded, tuple[bytes, bytes]] = field(default_factory=dict)
@@ -217,6 +225,17 @@ class _Submitted:
 
     body: bytes
     close: bool
+    envelope: mcp.Envelope | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """What MCP answers by itself: no call."""
+
+    request: Request
+    reply: mcp.Reply | mcp.Listen
+    head: bool
+    close: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -226,7 +245,14 @@ class _Memory:
     memos: weakref.WeakKeyDictionary[Tape, dict[tuple[str, str], "_Memo"]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
+    surfaces: weakref.WeakKeyDictionary[Tape, mcp.Surface] = field(default_factory=weakref.WeakKeyDictionary)
     used: int = 0
+
+    def surface_of(self, tape: Tape) -> mcp.Surface:
+        found = self.surfaces.get(tape)
+        if found is None:
+            found = self.surfaces[tape] = mcp.Surface(tape)
+        return found
 
     def of(self, tape: Tape, via: str, upstream: str) -> "_Memo":
         return self.memos.setdefault(tape, {}).setdefault((via, upstream), _Memo(self))
@@ -251,6 +277,8 @@ class _Memo:
     memory: _Memory
     raw: dict[bytes, _Asked] = field(default_factory=dict)
     known: dict[Any, Looked] = field(default_factory=dict)
+    answers: dict[Recorded, tuple[bool, bytes]] = field(default_factory=dict)
+    """Recording → what MCP answers with it, without its envelope."""
     used: int = 0
     full: bool = False
 
@@ -272,10 +300,11 @@ class _Memo:
 class _Door:
     """Where a connection of an episode comes in."""
 
-    __slots__ = ("episode", "memo", "relevant", "upstream", "via")
+    __slots__ = ("episode", "memo", "relevant", "surface", "upstream", "via")
 
     def __init__(self, episode: _Episode, via: str, upstream: str, memo: _Memo) -> None:
         self.episode, self.via, self.upstream, self.memo = episode, via, upstream, memo
+        self.surface: mcp.Surface | None = None
         tape = episode.session.tape
         self.relevant = {"content-type", "content-encoding"} | tape.vary
 
@@ -329,7 +358,7 @@ class _Connection(asyncio.Protocol):
         self._door, self._episode, self._memo = door, door.episode, door.memo.raw
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
-        self._todo: deque[_Asked | _Fault | _Submitted] = deque()
+        self._todo: deque[_Asked | _Fault | _Submitted | _Said] = deque()
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._idle = True
@@ -422,7 +451,7 @@ class _Connection(asyncio.Protocol):
                 self._todo.append(_Fault(431, "the request's headers are longer than 64 KiB", *self._named()))
         if self._whole and self._idle and self._begun == 1 and len(self._todo) == 1:
             asked = self._todo[0]
-            if isinstance(asked, _Asked) and isinstance(asked.looked, Found) and not asked.close:
+            if isinstance(asked, _Asked) and isinstance(asked.looked, Found) and not (asked.close or asked.envelope):
                 self._door.memo.remember(bytes(data), asked)
         self._pump()
         if self._expects and not self._over and not self._todo:
@@ -506,6 +535,8 @@ class _Connection(asyncio.Protocol):
             self._todo.append(_Asked(request, looked, False, old, close or method == "CONNECT"))
         elif self._door.via == "call":
             self._todo.append(self._call(request, old, close))
+        elif self._door.surface is not None:
+            self._todo.append(self._asked_by_mcp(self._door.surface, request, old, close))
         else:
             self._todo.append(_Asked(request, self._door.look(request, self._alone()), method == "HEAD", old, close))
 
@@ -537,6 +568,20 @@ class _Connection(asyncio.Protocol):
         call = Request("", CALL, name, request.headers, request.body)
         return _Asked(call, self._door.look(call, self._alone()), False, old, close)
 
+    def _asked_by_mcp(
+        self, surface: mcp.Surface, request: Request, old: bool, close: bool
+    ) -> _Asked | _Submitted | _Said:
+        read = surface.read(request)
+        if not isinstance(read, mcp.Ask):
+            return _Said(request, read, request.method == "HEAD", close)
+        if read.name == SUBMIT_ANSWER and read.name not in self._episode.session.tape.offered:
+            if len(read.arguments) > MAX_ANSWER:
+                too_long = read.envelope.failed(-32602, "the answer is longer than 1 MiB", fault="answer too long")
+                return _Said(request, too_long, False, close)
+            return _Submitted(read.arguments, close, read.envelope)
+        call = Request("", CALL, read.name, (), read.arguments)
+        return _Asked(call, self._door.look(call, whole=False), False, old, close, read.envelope)
+
     def _refuse(self, status: int, what: str) -> None:
         self._fault = _Fault(status, what, *self._named())
         raise ValueError(what)  # httptools stops, and `_feed` finds the fault
@@ -563,15 +608,57 @@ class _Connection(asyncio.Protocol):
                 case _Asked() as asked:
                     full = self._episode.journal.full
                     self._reply(asked, capped(asked.looked) if full else self._episode.session.take(asked.looked))
-                case _Submitted(body, close):
-                    self._submitted(body, close)
+                case _Submitted() as given:
+                    self._submitted(given)
+                case _Said() as said:
+                    self._say(said)
                 case _Fault() as fault:
                     self._malformed(fault)
             if self._out_bytes > _WRITE_AT_ONCE:
                 self._write()
         self._write()
 
+    def _say(self, said: _Said) -> None:
+        """What MCP answers by itself goes out unjournaled: it tells nothing of a recording, and is no tool call."""
+        match said.reply:
+            case mcp.Listen(first):
+                self._out.append(wire.of_stream(first))
+                self._write()
+                self._over = self._held = True  # until the client goes, or the episode ends
+            case mcp.Reply() as reply if reply.fault:
+                fault = _Fault(reply.status, reply.fault, said.request.method, said.request.target)
+                self._send(_of_mcp(reply, said.head, said.close), self._tail_of_fault(fault), False, refused=True)
+            case mcp.Reply() as reply:
+                sent = _of_mcp(reply, said.head, said.close)
+                self._out.append(sent.data)
+                self._out_bytes += len(sent.data)
+                if sent.then != "keep":
+                    self._close_after()
+
+    def _reply_by_mcp(self, asked: _Asked, envelope: mcp.Envelope, answer: Answer) -> None:
+        nearest, refused = None, True
+        match answer:
+            case Hit(recorded):
+                refused = False
+                answers = self._door.memo.answers
+                found = answers.get(recorded) or mcp.answer_of(recorded.response())
+                if recorded not in answers and self._door.memo.room(len(found[1]) + 100):
+                    answers[recorded] = found
+                reply = envelope.result(found[1]) if found[0] else envelope.error(found[1])
+            case Miss():
+                known = answer.nearest()
+                reply = envelope.error(mcp.miss(answer, _missed(answer, known)))
+                nearest = known and known.model_dump(mode="json")
+            case Capped():
+                reply = envelope.error(mcp.OVER_CAP)
+        repeated = False if isinstance(answer, Capped) else answer.repeated
+        tail = self._tail(asked, answer, reply.status, nearest)
+        self._send(_of_mcp(reply, False, asked.close), tail, repeated, refused)
+
     def _reply(self, asked: _Asked, answer: Answer) -> None:
+        if asked.envelope is not None:
+            self._reply_by_mcp(asked, asked.envelope, answer)
+            return
         match answer:
             case Hit():
                 ready = asked.ready.get(answer.recorded)
@@ -588,12 +675,7 @@ class _Connection(asyncio.Protocol):
                 self._episode.log(ready[1], answer.repeated)
             case Miss():
                 nearest = answer.nearest()
-                value = {
-                    "error": "unrecorded_call",
-                    "kind": answer.kind,
-                    "nearest": nearest and {"method": nearest.method, "path": nearest.path},
-                    "difference": list(nearest.difference) if nearest else [],
-                }
+                value = _missed(answer, nearest)
                 tail = self._tail(asked, answer, 403, nearest and nearest.model_dump(mode="json"))
                 sent = wire.of_json(403, value, head=asked.head, close=asked.close)
                 self._send(sent, tail, answer.repeated, refused=True)
@@ -620,14 +702,20 @@ class _Connection(asyncio.Protocol):
                 self._held = True
                 asyncio.get_running_loop().call_later(sent.hold_s, self._transport.close)
             case "close":
-                # closing with bytes unread would be a reset, which can take the answer with it (RFC 9112 §9.6)
-                self._transport.write_eof()
-                asyncio.get_running_loop().call_later(_LINGER_S, self._transport.abort)
+                self._close_after()
 
-    def _submitted(self, body: bytes, close: bool) -> None:
-        self._episode.answer = body
+    def _close_after(self) -> None:
+        """Close when the client has read what it was sent."""
+        self._over = True
+        self._write()
+        # closing with bytes unread would be a reset, which can take the answer with it (RFC 9112 §9.6)
+        self._transport.write_eof()
+        asyncio.get_running_loop().call_later(_LINGER_S, self._transport.abort)
+
+    def _submitted(self, given: _Submitted) -> None:
+        self._episode.answer = body = given.body
         members = {
-            "via": "call",
+            "via": self._door.via,
             "upstream": "",
             "method": CALL,
             "path": SUBMIT_ANSWER,
@@ -636,9 +724,17 @@ class _Connection(asyncio.Protocol):
             "status": 200,
             "body": journals.body_text(body),
         }
-        self._send(wire.of_json(200, {"accepted": True}, close=close), journals.tail(members), False)
+        if given.envelope is None:
+            sent = wire.of_json(200, {"accepted": True}, close=given.close)
+        else:
+            sent = _of_mcp(given.envelope.result(mcp.ACCEPTED), False, given.close)
+        self._send(sent, journals.tail(members), False)
 
     def _malformed(self, fault: _Fault) -> None:
+        sent = wire.of_json(fault.status, {"error": "malformed_request", "what": fault.what}, close=True)
+        self._send(sent, self._tail_of_fault(fault), False, refused=True)
+
+    def _tail_of_fault(self, fault: _Fault) -> bytes:
         members = {
             "via": self._door.via,
             "upstream": self._door.upstream,
@@ -650,8 +746,7 @@ class _Connection(asyncio.Protocol):
             "schema_errors": [],
             "body": fault.what,
         }
-        sent = wire.of_json(fault.status, {"error": "malformed_request", "what": fault.what}, close=True)
-        self._send(sent, journals.tail(members), False, refused=True)
+        return journals.tail(members)
 
     def _tail(self, asked: _Asked, answer: Answer, status: int, nearest: Any = None) -> bytes:
         request = asked.request
@@ -678,6 +773,20 @@ class _Connection(asyncio.Protocol):
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
             out.clear()
             self._out_bytes = 0
+
+
+def _missed(answer: Miss, nearest: Nearest | None) -> dict[str, JsonValue]:
+    """What the client is told of a call that was not recorded."""
+    return {
+        "error": "unrecorded_call",
+        "kind": answer.kind,
+        "nearest": nearest and {"method": nearest.method, "path": nearest.path},
+        "difference": list(nearest.difference) if nearest else [],
+    }
+
+
+def _of_mcp(reply: mcp.Reply, head: bool, close: bool) -> wire.Wire:
+    return wire.of_text(reply.status, reply.media, reply.body, allow=reply.allow, head=head, close=close)
 
 
 def _origin_form(url: bytes) -> str:

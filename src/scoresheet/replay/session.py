@@ -21,7 +21,7 @@ from scoresheet.documents.manifest import Protocol
 from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import CALL, Request, Response, Tool
 from scoresheet.errors import Malformed
-from scoresheet.pack import fingerprint
+from scoresheet.pack import fingerprint, mcp_calls
 from scoresheet.pack.toolbox import Toolbox
 
 OnExhausted = Literal["last", "refuse"]
@@ -136,6 +136,8 @@ class Tape:
     protocol: Protocol
     on_exhausted: OnExhausted
     offered: frozenset[str]
+    listed: tuple[str, ...]
+    """The same in the order of the task file, each once."""
     schema_unchecked: tuple[str, ...]
     """Offered tools whose arguments can't be checked: no `tools/<name>.json` or no `http` (v1), or no schema."""
     vary: frozenset[str]
@@ -178,6 +180,7 @@ class Tape:
             protocol=protocol,
             on_exhausted=on_exhausted,
             offered=frozenset(offered),
+            listed=tuple(dict.fromkeys(offered)),
             schema_unchecked=tuple(
                 name
                 for name in offered
@@ -205,10 +208,12 @@ class Tape:
     def look_call(self, name: str, arguments: bytes) -> Looked:
         """What the tape knows of a tool called by name; `arguments` is strict JSON, no bytes are `{}`."""
         request = Request("", CALL, name, (), arguments)
+        if name.startswith(mcp_calls.PREFIX) and name not in self.offered:
+            return self._look(request, _UNCHECKED)  # what an MCP server holds beside tools
         if name not in self.offered:
             verdict = Verdict(name, (f"{name}: the task offers no such tool",))
             return Absent(Miss("unknown_tool", self._digest(request), verdict, request, self))
-        tool = self._toolbox.by_name.get(name) or Tool(name=name)
+        tool = self.tool(name)
         try:
             value = canonical.loads(arguments) if arguments else {}
         except canonical.JsonError as error:
@@ -224,6 +229,10 @@ class Tape:
             verdict = Verdict(name, verdict.errors or (f"{name}: {error.what}",))
             return Absent(Miss("no_match", self._digest(request), verdict, request, self))
         return self._look(request, verdict)
+
+    def tool(self, name: str) -> Tool:
+        """A tool as the pack describes it; one that it has no file for is nothing but a name."""
+        return self._toolbox.by_name.get(name) or Tool(name=name)
 
     def refuse(self, request: Request) -> Absent:
         """A request that no recording can answer, whatever its fingerprint: a tunnel, a protocol upgrade."""

@@ -78,12 +78,83 @@ def of(response: Response, *, head: bool = False, old: bool = False, close: bool
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An answer in parts, for a protocol that frames by itself (HTTP/2)."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    """Lower-case names."""
+    body: bytes
+    then: Literal["keep", "close", "reset"] = "keep"
+    """`close`: the body ends before its time, or, with `hold_s`, nothing is sent at all."""
+    hold_s: float = 0.0
+    told: int = 0
+    """The status that the client sees; 0 for a fault."""
+
+
+def fields_of(response: Response, *, head: bool = False) -> Fields:
+    """The parts of a recorded answer."""
+    match response.fault:
+        case "connection_reset":
+            return Fields(0, (), b"", "reset")
+        case "timeout":
+            return Fields(0, (), b"", "close", response.latency_ms / 1000)
+        case "truncated" | None:
+            pass
+    headers = _headers(response)
+    body = response.body
+    cut = response.fault == "truncated"
+    if head or response.status in (204, 304):
+        lines = _with_length(headers, None if response.headers or not head else len(body))
+        body = b""
+    elif cut or response.stream:
+        lines = [line for name, line in headers if name != "content-length"]
+    else:
+        lines = _with_length(headers, len(body))
+    pairs = tuple(_pair(line) for line in lines)
+    return Fields(response.status, pairs, body, "close" if cut else "keep", told=0 if cut else response.status)
+
+
+def fields_of_json(status: int, value: Any, *, head: bool = False) -> Fields:
+    """The parts of an answer of the door's own."""
+    body = orjson.dumps(value)
+    headers = (
+        (b"content-type", b"application/json"),
+        (b"x-should-retry", b"false"),
+        (b"content-length", b"%d" % len(body)),
+    )
+    return Fields(status, headers, b"" if head else body, told=status)
+
+
+def _pair(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b":")
+    return name.strip().lower(), value.strip()
+
+
 def of_json(status: int, value: Any, *, head: bool = False, close: bool = False) -> Wire:
     """An answer of the door's own, such as a refusal. No SDK takes it for something to try again."""
     body = orjson.dumps(value)
     lines = b"content-type: application/json\r\nx-should-retry: false\r\ncontent-length: %d\r\n" % len(body)
     data = _status_line(status) + lines + (_CLOSE if close else b"") + b"\r\n" + (b"" if head else body)
     return Wire(data, status, "close" if close else "keep")
+
+
+def of_text(status: int, media: str, body: bytes, *, allow: str = "", head: bool = False, close: bool = False) -> Wire:
+    """An answer of the door's own whose body is made already."""
+    lines = b"content-length: %d\r\n" % len(body)
+    if body:
+        lines += b"content-type: %b\r\n" % media.encode()
+    if allow:
+        lines += b"allow: %b\r\n" % allow.encode()
+    data = _status_line(status) + lines + (_CLOSE if close else b"") + b"\r\n" + (b"" if head else body)
+    return Wire(data, status, "close" if close else "keep")
+
+
+def of_stream(first: bytes) -> bytes:
+    """The head of an event stream without an end, and its first event."""
+    lines = b"content-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
+    return _status_line(200) + lines + b"%x\r\n%b\r\n" % (len(first), first)
 
 
 def _status_line(status: int) -> bytes:
