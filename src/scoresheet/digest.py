@@ -17,7 +17,7 @@ Digest = NewType("Digest", str)
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 _EMPTY = hashlib.sha256(b"").hexdigest()
-_CHUNK = 1 << 18
+_CHUNK = 1 << 20
 
 
 def of(data: bytes) -> Digest:

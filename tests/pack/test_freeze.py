@@ -5,15 +5,17 @@ import os
 import re
 import shutil
 import socket
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from scoresheet import digest
+from scoresheet.digest import FileDigest
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.errors import Refused, Usage
-from scoresheet.pack import freeze, freezer
+from scoresheet.pack import freeze, freezer, tree
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import Settings
 from tests.pack.packs import deep, flat, lay, reference, tool, v1_task, v2_call, v2_task
@@ -306,6 +308,7 @@ def test_a_second_reader_finds_what_the_first_would(tmp_path, monkeypatch):
     alone = freezer.examine(tmp_path)
     seen = []
     monkeypatch.setattr(freezer, "PARALLEL_TASKS", 1)
+    monkeypatch.setattr(freezer, "HEAD_START_TASKS", 4)
     monkeypatch.setattr("scoresheet.pack.tree.workers", lambda: 3)
     together = freezer.examine(tmp_path, progress=lambda done, total: seen.append((done, total)))
     assert together == alone
@@ -320,3 +323,29 @@ def test_a_pack_that_is_named_by_a_symlink_is_frozen(tmp_path):
     flat(tmp_path / "real")
     os.symlink("real", tmp_path / "link")
     assert freezer.write(tmp_path / "link").tasks == 3
+
+
+def test_files_hashed_ahead_are_those_hashed_in_their_turn(tmp_path):
+    deep(tmp_path)
+    (tmp_path / "workspaces").mkdir(exist_ok=True)
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / "workspaces" / name).write_bytes(name.encode() * 400_000)
+    with tree.hashing_ahead(tmp_path) as ahead:
+        assert sorted(ahead.digests) == ["workspaces/a.bin", "workspaces/b.bin"]
+        hashed = freezer.examine(tmp_path, ahead=ahead)
+    assert hashed == freezer.examine(tmp_path)
+
+
+def test_a_large_file_that_went_away_while_it_was_to_be_hashed_is_refused_by_name(tmp_path):
+    deep(tmp_path)
+    (tmp_path / "workspaces").mkdir(exist_ok=True)
+    big = tmp_path / "workspaces" / "a.bin"
+    big.write_bytes(b"a" * 2_000_000)
+    listed = tree.listing(tmp_path)
+    big.unlink()
+    gone: Future[FileDigest] = Future()
+    gone.set_exception(FileNotFoundError(2, "No such file or directory"))
+    ahead = tree.Ahead(listed, {"workspaces/a.bin": gone})
+    assert ("pack-missing", "workspaces/a.bin") in {
+        (f.rule, f.where) for f in freezer.examine(tmp_path, ahead=ahead).findings
+    }

@@ -1,11 +1,16 @@
 """`scoresheet freeze`: check a pack, then pin every byte of it under one digest."""
 
 import json
+import sys
 from typing import Any
 
 import click
 
 from scoresheet.cli.app import say
+
+_PAIRED = ("exclude", "exclude_task", "upstream")
+_SWITCH_S = 0.0002
+"""How long a thread that has hashed its part waits for one that loads modules."""
 
 
 @click.command()
@@ -37,11 +42,15 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
     Example: scoresheet freeze billing-v3 --timeout-s 60 --tar billing-v3.tar
     """
     from scoresheet.cli.progress import bytes_bar
-    from scoresheet.pack import archive, freezer
+    from scoresheet.pack import tree
 
-    settings = _settings(pack, given)
-    with bytes_bar("freezing", quiet) as progress:
-        written = freezer.write(pack, settings, progress=progress)
+    for option in _PAIRED:
+        given[option] = _pairs("--" + option.replace("_", "-"), given[option])
+    sys.setswitchinterval(_SWITCH_S)
+    with tree.hashing_ahead(pack) as ahead, bytes_bar("freezing", quiet) as progress:
+        from scoresheet.pack import archive, freezer  # here: large files are hashed while the formats are loaded
+
+        written = freezer.write(pack, _settings(pack, given), progress=progress, ahead=ahead)
     if not quiet:
         for finding in written.warnings:
             say(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]")
@@ -67,10 +76,9 @@ def _settings(pack: str, given: dict[str, Any]) -> Any:
     from scoresheet.pack.freeze import Settings
     from scoresheet.pack.freezer import recorded_hosts
 
-    excluded = [Exclusion(tool=name, reason=why) for name, why in _pairs("--exclude", given.pop("exclude"))]
-    tasks = _pairs("--exclude-task", given.pop("exclude_task"))
-    excluded += [Exclusion(task=name, reason=why) for name, why in tasks]
-    hosts = dict(recorded_hosts(pack)) | dict(_pairs("--upstream", given.pop("upstream")))
+    excluded = [Exclusion(tool=name, reason=why) for name, why in given.pop("exclude")]
+    excluded += [Exclusion(task=name, reason=why) for name, why in given.pop("exclude_task")]
+    hosts = dict(recorded_hosts(pack)) | dict(given.pop("upstream"))
     timeout_s = given.pop("timeout_s")
     if timeout_s is not None and timeout_s.is_integer():
         timeout_s = int(timeout_s)

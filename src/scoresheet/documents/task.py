@@ -137,13 +137,11 @@ class Task(Document):
 
     def v2_fields(self) -> tuple[str, ...]:
         """What this task uses that `tool-replay-v1` can't hold: JSON pointers, empty for a v1 task."""
-        own = [f"/{name}" for name in sorted(self.model_fields_set & _V2_FIELDS)]
-        calls = [
-            f"/calls/{place}/{name}"
-            for place, call in enumerate(self.calls)
-            for name in sorted(call.model_fields_set & _V2_CALL_FIELDS)
-        ]
-        return (*own, *calls)
+        found = [f"/{name}" for name in sorted(self.model_fields_set & _V2_FIELDS)]
+        for place, call in enumerate(self.calls):
+            if not _V2_CALL_FIELDS.isdisjoint(call.model_fields_set):
+                found += [f"/calls/{place}/{name}" for name in sorted(call.model_fields_set & _V2_CALL_FIELDS)]
+        return tuple(found)
 
 
 _V2_FIELDS = frozenset(Task.model_fields) - V1_FIELDS

@@ -21,8 +21,11 @@ from scoresheet.pack import freeze, tree
 from scoresheet.pack.freeze import BESIDE, FROZEN_AT, MANIFEST, Frozen, Settings, TaskFacts
 from scoresheet.pack.toolbox import Toolbox
 
-PARALLEL_TASKS = 4000
+PARALLEL_TASKS = 10_000
 """Task files from which a second interpreter is worth its start."""
+
+HEAD_START_TASKS = 6000
+"""What the first interpreter reads while another starts."""
 
 Read = tuple[FileDigest | None, TaskFacts]
 
@@ -59,14 +62,24 @@ class Written:
     protocol: Protocol
 
 
-def examine(root: str | Path, settings: Settings | None = None, progress: tree.Progress = tree.quiet) -> Examined:
-    """What freezing `root` would find; nothing is written. Raises `Usage` when the folder can't be read."""
+def examine(
+    root: str | Path,
+    settings: Settings | None = None,
+    progress: tree.Progress = tree.quiet,
+    ahead: tree.Ahead | None = None,
+) -> Examined:
+    """What freezing `root` would find; nothing is written. Raises `Usage` when the folder can't be read.
+
+    `ahead` is what `tree.hashing_ahead(root)` has begun.
+    """
     with _no_collection():
-        return _examine(root, settings, progress)
+        return _examine(root, settings, progress, ahead)
 
 
-def _examine(root: str | Path, settings: Settings | None, progress: tree.Progress) -> Examined:
-    listing = tree.listing(root)
+def _examine(
+    root: str | Path, settings: Settings | None, progress: tree.Progress, ahead: tree.Ahead | None = None
+) -> Examined:
+    listing = tree.listing(root) if ahead is None else ahead.listing
     entries = [entry for entry in listing.files if entry.path not in BESIDE]
     task_entries: list[tree.Entry] = []
     other_entries: list[tree.Entry] = []
@@ -74,7 +87,7 @@ def _examine(root: str | Path, settings: Settings | None, progress: tree.Progres
         (task_entries if freeze.is_task(entry.path) else other_entries).append(entry)
     total = sum(entry.size_bytes for entry in entries)
     others = sum(entry.size_bytes for entry in other_entries)
-    files, findings = tree.digests(root, other_entries, lambda done, _: progress(done, total))
+    files, findings = tree.digests(root, other_entries, lambda done, _: progress(done, total), ahead)
     tools, tool_findings = _tools(root, [entry.path for entry in other_entries if freeze.is_tool(entry.path)])
     named = {tool.name: tool for tool in tools.values() if tool is not None}
     tasks: list[TaskFacts] = []
@@ -94,9 +107,10 @@ def write(
     settings: Settings | None = None,
     now: datetime | None = None,
     progress: tree.Progress = tree.quiet,
+    ahead: tree.Ahead | None = None,
 ) -> Written:
     """Freeze the folder `root`. Raises `Refused` with every finding, and has then written nothing; `Usage`."""
-    examined = examine(root, settings, progress)
+    examined = examine(root, settings, progress, ahead)
     manifest = examined.frozen.manifest
     if manifest is None:
         raise Refused("not frozen", examined.findings, str(root))
@@ -146,8 +160,9 @@ def _read_tasks(
 ) -> list[Read]:
     toolbox = Toolbox(tools)
     shares = min(tree.workers(), 8) if len(entries) >= PARALLEL_TASKS else 1
-    mine, theirs = entries[: len(entries) // shares], entries[len(entries) // shares :]
-    step = -(-len(theirs) // max(shares - 1, 1)) or 1
+    step = max(len(entries) - HEAD_START_TASKS, 0) // shares or 1
+    own = len(entries) - step * (shares - 1)
+    mine, theirs = entries[:own], entries[own:]
     found: list[Read] = []
     with contextlib.ExitStack() as stack:
         readers = [

@@ -59,19 +59,17 @@ def collisions(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
     folders: set[str] = set()
     for path in paths:
         ways = [path]
-        folder = path.rpartition("/")[0]
+        folder = path.rpartition("/")[0] if "/" in path else ""
         while folder and folder not in folders:
             folders.add(folder)
             ways.append(folder)
             folder = folder.rpartition("/")[0]
         for way in ways:
-            first = seen.setdefault(_folded(way), way)
-            if first != way:
+            first = seen.setdefault(way.lower() if way.isascii() else _folded(way), way)
+            if first is not way and first != way:
                 found[first, way] = None
     return tuple(found)
 
 
 def _folded(path: str) -> str:
-    return (
-        path.lower() if path.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
-    )
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())

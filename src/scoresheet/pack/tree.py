@@ -7,8 +7,8 @@ import os
 import shlex
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from scoresheet.pack import portable
 Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all, from any thread."""
 
+_LARGE = 1 << 20
+"""Bytes from which a file is worth a thread before all else."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -53,6 +55,14 @@ class Listing:
 
     files: tuple[Entry, ...]
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A folder whose large files are being hashed already, by other threads."""
+
+    listing: Listing
+    digests: Mapping[str, Future[FileDigest]]
 
 
 def quiet(done: int, total: int) -> None:
@@ -127,10 +137,23 @@ def read_at(root_fd: int, path: str) -> tuple[FileDigest, bytes]:
         raise _unreadable(path, error) from error
 
 
+@contextmanager
+def hashing_ahead(root: str | Path) -> Iterator[Ahead]:
+    """The folder's listing while threads hash its large files: the caller still has to get ready. Raises `Usage`."""
+    listed = listing(root)
+    large = sorted((entry for entry in listed.files if entry.size_bytes >= _LARGE), key=lambda one: -one.size_bytes)
+    with opened_root(root) as root_fd, ThreadPoolExecutor(workers()) as pool:
+        try:
+            yield Ahead(listed, {entry.path: pool.submit(_digest_at, root_fd, entry.path) for entry in large})
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def digests(
-    root: str | Path, entries: Sequence[Entry], progress: Progress = quiet
+    root: str | Path, entries: Sequence[Entry], progress: Progress = quiet, ahead: Ahead | None = None
 ) -> tuple[dict[str, FileDigest], tuple[Finding, ...]]:
     """Path → digest of every file, and the findings of those that could not be read."""
+    begun = ahead.digests if ahead is not None else {}
     found: dict[str, FileDigest] = {}
     findings: list[Finding] = []
     total = sum(entry.size_bytes for entry in entries)
@@ -140,11 +163,8 @@ def digests(
     def one(entry: Entry) -> None:
         nonlocal done
         try:
-            fd = opened(root_fd, entry.path)
-            try:
-                found[entry.path] = digest.of_open(fd, entry.path)
-            finally:
-                os.close(fd)
+            waiting = begun.get(entry.path)
+            found[entry.path] = _digest_at(root_fd, entry.path) if waiting is None else waiting.result()
         except Refused as refused:
             findings.extend(refused.findings)
         except OSError as error:
@@ -163,6 +183,14 @@ def digests(
 def workers() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _digest_at(root_fd: int, path: str) -> FileDigest:
+    fd = opened(root_fd, path)
+    try:
+        return digest.of_open(fd, path)
+    finally:
+        os.close(fd)
 
 
 def _unreadable(path: str, error: OSError) -> Refused:
@@ -228,11 +256,11 @@ def _descend(fd: int, name: str, path: str, root: str, files: list[Entry], findi
 
 
 def _is_dropping(name: str) -> bool:
-    return (
-        name in DROPPINGS
-        or name.startswith("._")
-        or name.endswith("~")
-        or (name.startswith(".") and name.endswith((".swp", ".swo")))
+    if name in DROPPINGS or name[-1] == "~":
+        return True
+    return name[0] == "." and (
+        name.startswith("._")
+        or name.endswith((".swp", ".swo"))
         or (name.startswith(".scoresheet-") and name.endswith(".tmp"))
     )
 
