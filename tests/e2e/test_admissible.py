@@ -403,7 +403,7 @@ def test_a_pack_without_a_card_is_not_run_and_says_what_is_missing(tmp_path):
     (pack.root / "card.yaml").unlink()
     done = run(pack.root, tmp_path / "run", ok=1)
     assert "refresh: t0: no stale window. Rebuild locally; do not score" in done.stderr
-    assert "controls.stale_after_hours" in done.stderr
+    assert "controls: {stale_after_hours: 720}" in done.stderr
 
 
 @pytest.mark.long

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from scoresheet.pack.freeze import BESIDE
+
 PACKS = Path(__file__).parents[2] / "examples" / "packs"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file that the script writes: path → bytes."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if name not in ("manifest.json", "frozen_at.txt", "card.yaml")}
+    return {name: data for name, data in found.items() if name not in BESIDE}
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])

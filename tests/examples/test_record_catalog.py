@@ -41,8 +41,10 @@ def test_recording_anew_gives_a_pack_that_checks(other_catalog):
 
 
 def test_the_careful_agent_is_right_about_data_it_has_never_seen(other_catalog, tmp_path):
+    (other_catalog / "card.yaml").write_text("controls: {stale_after_hours: 24}\n")
     agent = f"{sys.executable} {EXAMPLES / 'agents' / 'careful.py'}"
     command = [*SCORESHEET, "run", other_catalog, "--agent", agent, "--seat", "test", "--repeats", "1", "--jobs", "2"]
+    command.append("--draft")
     done = subprocess.run([*command, "--out", tmp_path / "run"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]

@@ -113,7 +113,7 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
             if receipt.leaf != "score":
                 say(f"{receipt.leaf}: {receipt.task_id}: {receipt.reason}. {receipt.next_action}")
         what = "no seat" if score else "no task has leaf score"
-        mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].leaf, pack.root)
+        mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].reason, pack.root)
         place = f"{len(found)} receipts are in {pack.root / RECEIPTS}"
         raise ScoresheetError(f"{what}: nothing was run", place, mend)
     card = pack.root / CARD
@@ -127,9 +127,9 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
     )
 
 
-def _mend(leaf: str, root: Path) -> str:
-    if leaf == "refresh":
-        return f"a window stands in the card beside the pack (controls.stale_after_hours); scoresheet triage {root}"
+def _mend(reason: str, root: Path) -> str:
+    if reason == "no stale window":
+        return f"say in {root / 'card.yaml'} how long recordings may be trusted: controls: {{stale_after_hours: 720}}"
     return f"scoresheet triage {root} says why, task by task"
 
 
@@ -157,7 +157,8 @@ def baselines_for(source: str | None, pack: "Pack", out: Path, plan: "RunPlan", 
     known = baselines.beside(out, pack.manifest_sha256)
     if known is not None:
         return known
-    place = out.with_name(f"{out.name}-baselines")
+    places = (out.with_name(f"{out.name}-baselines{number or ''}") for number in range(1000))
+    place = next(place for place in places if not place.exists())  # one that was interrupted is left as it is
     return make(pack, place, plan.isolation, 1, plan.jobs, quiet)
 
 

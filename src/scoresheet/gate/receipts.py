@@ -26,8 +26,9 @@ def read(path: str | Path) -> Chain | None:
 def append(path: str | Path, make: Make) -> Head:
     """Append what `make` gives for the chain that is there, under a lock, synced; where the chain ends then.
 
-    A decision that is there already, to the second, is not written again. The torn last line that a killed writer leaves is cut off. Raises `Refused`, and appends nothing, when the chain
-    that is there is broken; `Usage` when the file can't be written.
+    A decision that is there already, to the second, is not written again. The torn last line that a killed writer
+    leaves is cut off. Raises `Refused`, and appends nothing, when the chain that is there is broken; `Usage` when the
+    file can't be written.
     """
     path = Path(path)
     try:
