@@ -1,7 +1,9 @@
 """`scoresheet freeze`: check a pack, then pin every byte of it under one digest."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -46,8 +48,7 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
 
     for option in _PAIRED:
         given[option] = _pairs("--" + option.replace("_", "-"), given[option])
-    sys.setswitchinterval(_SWITCH_S)
-    with tree.hashing_ahead(pack) as ahead, bytes_bar("freezing", quiet) as progress:
+    with _quick_turns(), tree.hashing_ahead(pack) as ahead, bytes_bar("freezing", quiet) as progress:
         from scoresheet.pack import archive, freezer  # here: large files are hashed while the formats are loaded
 
         written = freezer.write(pack, _settings(pack, given), progress=progress, ahead=ahead)
@@ -69,6 +70,16 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
     if tarball:
         click.echo(f"{tarball} {tar}")
     click.echo(f"{written.sha256} {written.path}")
+
+
+@contextlib.contextmanager
+def _quick_turns() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def _settings(pack: str, given: dict[str, Any]) -> Any:
