@@ -37,7 +37,7 @@ def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
     import tempfile
 
     from scoresheet.pack.folder import Pack
-    from scoresheet.replay.http import CALL_DOOR, ReplayServer
+    from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, ReplayServer
     from scoresheet.replay.journal import CallJournal
     from scoresheet.replay.session import Session, Tape
     from scoresheet.run.prepare import upstreams_of
@@ -53,7 +53,7 @@ def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scoresheet-serve-")))
         sockets = {
             name: stack.enter_context(_listen(port and port + number))
-            for number, name in enumerate((*upstreams, CALL_DOOR))
+            for number, name in enumerate((*upstreams, CALL_DOOR, MCP_DOOR))
         }
         server = stack.enter_context(ReplayServer())
         session = Session(tape, task.limits.max_tool_calls)
@@ -86,13 +86,15 @@ def _environment(
     pack: "Pack", task: "Task", sockets: dict[str, socket.socket], upstreams: dict[str, str], folder: Path
 ) -> dict[str, str]:
     from scoresheet.documents.row import episode_seed
-    from scoresheet.replay.http import CALL_DOOR
+    from scoresheet.replay.http import CALL_DOOR, MCP_DOOR
+    from scoresheet.replay.mcp import PATH
 
     urls = {name: "http://{}:{}".format(*listening.getsockname()) for name, listening in sockets.items()}
     environment = {upstream: urls[door] for door, upstream in upstreams.items() if upstream}
     if len(upstreams) == 1:
         environment["SCORESHEET_TOOLS_URL"] = urls[next(iter(upstreams))]
     environment["SCORESHEET_CALL_URL"] = urls[CALL_DOOR]
+    environment["SCORESHEET_MCP_URL"] = urls[MCP_DOOR] + PATH
     environment["SCORESHEET_TASK"] = str(_task_file(pack, task, folder))
     environment["SCORESHEET_SEED"] = str(episode_seed(pack.manifest.seed, task.task_id, 0))
     return environment

@@ -1,6 +1,7 @@
 """One episode: a sandbox, the doors, the agent under its contract, and the row that was folded from what was seen."""
 
 import contextlib
+import importlib.resources
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -17,11 +18,13 @@ from scoresheet.documents.run_plan import RunLimits
 from scoresheet.documents.task import Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import ScoresheetError
-from scoresheet.replay.http import CALL_DOOR, ReplayServer
+from scoresheet.pack import mcp_calls
+from scoresheet.replay import mcp
+from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, ReplayServer
 from scoresheet.replay.journal import CallJournal, read_back
 from scoresheet.replay.session import Session, Tape
 from scoresheet.run import grading, harvest, surface, workspace
-from scoresheet.run.agents.agent import Agent
+from scoresheet.run.agents.agent import PROGRAMS, Agent
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
 from scoresheet.run.oracle import by_work
@@ -32,12 +35,15 @@ from scoresheet.run.workspace import Work
 from scoresheet.sandbox.spec import ANSWER, HOME, TASK, Door, Ended, Launch, Limits, Opened, Sandbox, SandboxSpec
 
 CALL_PORT = 8070
+MCP_PORT = 8071
 FIRST_PORT = 8080
 INTERRUPTED = "interrupted"
 PATCH = "patch.diff"
 GRADING = "grading"
 """Folder of what the tests said."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+_OWN_PATH = f"{PROGRAMS}/bin"
+_STDIO = f"{_OWN_PATH}/scoresheet-mcp"
 
 Watch = Callable[[Opened], AbstractContextManager[object]]
 """Told of every sandbox whose agent runs, so that it can be stopped from outside."""
@@ -112,7 +118,7 @@ def _run(
                 opened.stop("mismatch")
 
         journal = CallJournal(calls_path)
-        doors = {name: upstream for name, upstream in _doors(spec.upstreams).items() if name != CALL_DOOR}
+        doors = {name: upstream for name, upstream in _doors(spec).items() if name not in (CALL_DOOR, MCP_DOOR)}
         with server.episode(opened.sockets, doors, session, journal, on_refusal=refused) as view:
             launch = _launch(spec, opened, limits)
             with watch(opened):
@@ -219,16 +225,31 @@ def _tool_view(name: str, tools: Mapping[str, Tool]) -> dict[str, JsonValue]:
     return {member: shown[member] for member in members if member in shown}
 
 
-def _doors(upstreams: tuple[str, ...]) -> dict[str, str]:
-    """Door → upstream, the door of tools by name last."""
-    return {**{f"http-{number}": upstream for number, upstream in enumerate(upstreams)}, CALL_DOOR: ""}
+def speaks_mcp(task: Task) -> bool:
+    """True when there is something to offer over MCP."""
+    return bool(task.tools) or any(
+        call.request is not None and call.request.path.startswith(mcp_calls.PREFIX) for call in task.calls
+    )
+
+
+def stdio_program() -> bytes:
+    """Source of `scoresheet-mcp`, by which clients that speak MCP over stdio come to the door."""
+    return (importlib.resources.files("scoresheet.sandbox.inside") / "mcp_stdio.py").read_bytes()
+
+
+def _doors(spec: EpisodeSpec) -> dict[str, str]:
+    """Door → upstream, the doors of tools by name last."""
+    doors = {f"http-{number}": upstream for number, upstream in enumerate(spec.upstreams)}
+    return {**doors, CALL_DOOR: "", **({MCP_DOOR: ""} if speaks_mcp(spec.task) else {})}
 
 
 def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxSpec:
-    ports = [*range(FIRST_PORT, FIRST_PORT + len(spec.upstreams)), CALL_PORT]
+    doors = _doors(spec)
+    ports = {CALL_DOOR: CALL_PORT, MCP_DOOR: MCP_PORT}
+    ports |= {f"http-{number}": FIRST_PORT + number for number in range(len(spec.upstreams))}
     view = task_view(spec.task, spec.tools, limits)
     return SandboxSpec(
-        doors=tuple(Door(name, port) for name, port in zip(_doors(spec.upstreams), ports, strict=True)),
+        doors=tuple(Door(name, ports[name]) for name in doors),
         limits=Limits(
             wall_clock_s=limits.wall_clock_s,
             pids=limits.pids,
@@ -238,6 +259,7 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxS
         ),
         binds=spec.agent.binds,
         files=((TASK, view), *spec.agent.files, *spec.agent.private(spec.task, spec.work)),
+        programs=((_STDIO, stdio_program()),) if MCP_DOOR in doors else (),
         workspace=None if spec.work is None else place,
         workspace_writable=spec.work is None or spec.work.writable,
         workspace_bytes=0 if spec.work is None else spec.work.size_bytes,
@@ -247,10 +269,10 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxS
 def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits) -> Launch:
     """The agent contract (docs/cli, Agent contract): this environment, and nothing else."""
     urls = {name: f"http://{host}:{port}" for name, (host, port) in opened.addresses.items()}
-    doors = _doors(spec.upstreams)
+    doors = _doors(spec)
     environment = {
         "HOME": HOME,
-        "PATH": ":".join((*spec.agent.path, _PATH)),
+        "PATH": ":".join((*spec.agent.path, _PATH, *((_OWN_PATH,) if MCP_DOOR in doors else ()))),
         "LANG": "C.UTF-8",
         "SCORESHEET_TASK": TASK,
         "SCORESHEET_CALL_URL": urls[CALL_DOOR],
@@ -259,6 +281,8 @@ def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits) -> Launch:
     }
     if len(spec.upstreams) == 1:
         environment["SCORESHEET_TOOLS_URL"] = urls["http-0"]
+    if MCP_DOOR in doors:
+        environment["SCORESHEET_MCP_URL"] = urls[MCP_DOOR] + mcp.PATH
     for door, upstream in doors.items():
         if upstream:
             environment[upstream] = urls[door]

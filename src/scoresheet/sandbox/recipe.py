@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from scoresheet.errors import Usage
-from scoresheet.sandbox.spec import ANSWER, HOME, MIB, WORK, SandboxSpec
+from scoresheet.sandbox.spec import ANSWER, HOME, MIB, WORK, SandboxSpec, executable
 
 PROGRAM = "/run/scoresheet/init.pyc"
 ANSWER_FOLDER = str(PurePosixPath(ANSWER).parent)
@@ -106,7 +106,7 @@ def writable(spec: SandboxSpec) -> tuple[str, ...]:
 def declared(spec: SandboxSpec, root: Root, interpreter: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Mounts that must be the only ones: (single places, trees that bring their own submounts along)."""
     places = {"/", "/proc", "/dev", WORK, PROGRAM, *writable(spec)}
-    places |= {path for path, _ in (*_ETC_TEXTS, *spec.files)}
+    places |= {path for path, _ in (*_ETC_TEXTS, *spec.files, *spec.programs)}
     trees = {"/usr", *root.folders, *root.etc, *(bind.target for bind in spec.binds)}
     if interpreter is not None:
         trees.add(interpreter)
@@ -150,6 +150,8 @@ def arguments(
     made += ["--perms", "0444", "--ro-bind-data", descriptor(program), PROGRAM]
     for path, content in spec.files:
         made += ["--perms", "0444", "--ro-bind-data", descriptor(content), path]
+    for path, source in spec.programs:
+        made += ["--perms", "0555", "--ro-bind-data", descriptor(executable(source, interpreter)), path]
     if interpreter_tree is not None:
         made += ["--ro-bind", place(interpreter_tree, False), interpreter_tree]
     for bind in sorted(spec.binds, key=lambda bind: PurePosixPath(bind.target).parts):

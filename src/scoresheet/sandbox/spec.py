@@ -67,6 +67,8 @@ class SandboxSpec:
     binds: tuple[Bind, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
     """Read-only files: path inside, content."""
+    programs: tuple[tuple[str, bytes], ...] = ()
+    """Python programs that can be run by their path, by the interpreter that is inside anyway: path inside, source."""
     workspace: Path | None = None
     """Bound at /work, as the last mount; `None` gives an empty /work of `work_bytes` in memory.
 
@@ -74,6 +76,12 @@ class SandboxSpec:
     workspace_writable: bool = True
     workspace_bytes: int = 0
     """What lies in it at the start, and may lie there beside `work_bytes`."""
+
+
+def executable(source: bytes, interpreter: str) -> bytes:
+    """A program's source as a file that runs itself, whatever characters the interpreter's path holds."""
+    head = f"""#!/bin/sh\n'''exec' "{interpreter}" -I -S "$0" "$@"\n' '''\n"""
+    return head.encode() + source
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from scoresheet.documents.evidence import Evidence
 from scoresheet.sandbox import supervisor
-from scoresheet.sandbox.spec import ANSWER, HOME, WORK, Ended, Launch, Limits, SandboxSpec
+from scoresheet.sandbox.spec import ANSWER, HOME, WORK, Ended, Launch, Limits, SandboxSpec, executable
 from scoresheet.sandbox.watch import crossed
 
 _log = logging.getLogger(__name__)
@@ -93,6 +93,12 @@ class UnisolatedEpisode:
             place = root / "files" / f"{number}-{Path(target).name}"
             place.write_bytes(content)
             self._places[target] = place
+        for target, source in spec.programs:
+            place = root / "programs" / Path(target).name
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(executable(source, sys.executable))
+            place.chmod(0o755)
+            self._places |= {target: place, str(Path(target).parent): place.parent}
 
     def stop(self, reason: str) -> None:
         """End the episode now; the first reason counts."""

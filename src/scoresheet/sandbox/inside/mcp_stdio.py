@@ -1,0 +1,92 @@
+"""`scoresheet-mcp`, inside the sandbox: MCP over standard input and output. Standard library only.
+
+An ordinary client of the door at $SCORESHEET_MCP_URL: a line goes there as it is, an answer comes back as a line.
+"""
+
+import base64
+import http.client
+import json
+import os
+import re
+import sys
+import threading
+
+META = "io.modelcontextprotocol/protocolVersion"
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_lock = threading.Lock()
+
+
+def main():
+    url = os.environ.get("SCORESHEET_MCP_URL", "")
+    found = re.fullmatch(r"http://([^/]+)(/.*)", url)
+    if found is None:
+        sys.exit("scoresheet-mcp: $SCORESHEET_MCP_URL holds no address")
+    host, path = found.groups()
+    connection = http.client.HTTPConnection(host)
+    for line in sys.stdin.buffer:
+        line = line.strip()
+        if not line:
+            continue
+        message = read(line)
+        sent = headers(message)
+        if message.get("method") == "subscriptions/listen":  # its answer has no end
+            threading.Thread(target=listen, args=(host, path, line, sent), daemon=True).start()
+            continue
+        connection.request("POST", path, line, sent)
+        body = connection.getresponse().read()
+        if body:
+            say(body)
+
+
+def read(line):
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def headers(message):
+    """What the HTTP transport says in headers, of a message in the stateless age; nothing more in the older one."""
+    made = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    params = message.get("params")
+    params = params if isinstance(params, dict) else {}
+    meta = params.get("_meta")
+    method = message.get("method")
+    if isinstance(meta, dict) and isinstance(meta.get(META), str) and isinstance(method, str) and "id" in message:
+        made["MCP-Protocol-Version"] = text(meta[META])
+        made["Mcp-Method"] = text(method)
+        name = params.get(NAMED.get(method))
+        if isinstance(name, str):
+            made["Mcp-Name"] = text(name)
+    return made
+
+
+def text(value):
+    """A header's value: what no header can hold is put as base64."""
+    if re.fullmatch(r"[\x20-\x7e]*", value) and value == value.strip() and not value.startswith("=?base64?"):
+        return value
+    return "=?base64?" + base64.b64encode(value.encode()).decode() + "?="
+
+
+def listen(host, path, line, sent):
+    connection = http.client.HTTPConnection(host)
+    connection.request("POST", path, line, sent)
+    for event in connection.getresponse():
+        if event.startswith(b"data:"):
+            say(event[5:].strip())
+
+
+def say(body):
+    with _lock:  # line breaks between the tokens of a recorded result are not JSON-RPC's
+        sys.stdout.buffer.write(body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(0)
+    except (OSError, http.client.HTTPException) as error:
+        sys.exit(f"scoresheet-mcp: the door is gone: {error!r}")
