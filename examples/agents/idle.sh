@@ -1,0 +1,3 @@
+#!/bin/sh
+# A coding agent that looks at its workspace and changes nothing.
+ls
