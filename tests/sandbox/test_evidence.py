@@ -17,6 +17,7 @@ EXPECTED = Expected(
     seen_uid=7000,
     host_namespace="net:[1]",
     seen_namespace="net:[2]",
+    name_service="passwd: files\ngroup: files\nhosts: files\n",
 )
 REPORT: dict[str, Any] = {
     "reach": {**dict.fromkeys(CORE, "ECONNREFUSED"), "af_vsock": "EAFNOSUPPORT", "af_tipc": "EAFNOSUPPORT"},

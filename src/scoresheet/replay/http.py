@@ -13,6 +13,7 @@ import contextlib
 import functools
 import logging
 import socket
+import ssl
 import struct
 import threading
 import weakref
@@ -20,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -28,8 +29,10 @@ import httptools
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import CallRecord, Nearest
 from scoresheet.documents.tool import CALL, Request
+from scoresheet.replay import http2, mcp, tls, wire
 from scoresheet.replay import journal as journals
-from scoresheet.replay import mcp, wire
+from scoresheet.replay.dns import Datagrams, NameLog, Responder, Stream
+from scoresheet.replay.hosts import Hosts
 from scoresheet.replay.journal import CallJournal
 from scoresheet.replay.session import Answer, Capped, Found, Hit, Looked, Miss, Recorded, Session, Tape, capped
 
@@ -37,6 +40,11 @@ CALL_DOOR = "call"
 """The door that serves tools by name: `POST /<tool>`."""
 MCP_DOOR = "mcp"
 """The door that serves the same tools over MCP (`mcp.PATH`)."""
+WEB_DOORS = "web-"
+"""Doors of public hosts: `web-PORT`, HTTPS and HTTP alike."""
+PROXY_DOOR = "proxy"
+"""A proxy's door to the same hosts."""
+DNS_DOORS = ("dns", "dns-tcp")
 SUBMIT_ANSWER = "submit_answer"
 """The tool by which an agent may answer, at the doors of tools, unless the task has a tool of that name."""
 
@@ -67,6 +75,8 @@ class ReplayServer:
         self._thread = threading.Thread(target=self._serve, name="scoresheet-replay", daemon=True)
         self._episodes: set[_Episode] = set()
         self._memory = _Memory()
+        self._authority: tls.Authority | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,6 +88,14 @@ class ReplayServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
+    @property
+    def authority(self) -> tls.Authority:
+        """Who signs the certificates of public hosts: one for all episodes. Raises `Usage` without the extra."""
+        with self._lock:
+            if self._authority is None:
+                self._authority = tls.Authority()
+            return self._authority
+
     @contextlib.contextmanager
     def episode(
         self,
@@ -87,6 +105,7 @@ class ReplayServer:
         journal: CallJournal,
         on_call: Callable[[CallRecord], None] | None = None,
         on_refusal: Callable[[CallRecord], None] | None = None,
+        public: "Public | None" = None,
     ) -> Iterator["EpisodeView"]:
         """Serve one episode while the block runs; from any thread.
 
@@ -99,7 +118,7 @@ class ReplayServer:
         episode = _Episode(session, journal, on_call, on_refusal)
         copies = [listening.dup() for listening in sockets.values()]
         try:
-            self._wait(self._open(episode, dict(zip(sockets, copies, strict=True)), upstream_of))
+            self._wait(self._open(episode, dict(zip(sockets, copies, strict=True)), upstream_of, public))
             yield EpisodeView(episode)
         finally:
             self._wait(self._close(episode))
@@ -109,10 +128,17 @@ class ReplayServer:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _open(
-        self, episode: "_Episode", sockets: Mapping[str, socket.socket], upstream_of: Mapping[str, str]
+        self,
+        episode: "_Episode",
+        sockets: Mapping[str, socket.socket],
+        upstream_of: Mapping[str, str],
+        public: "Public | None",
     ) -> None:
         self._episodes.add(episode)
         for name, listening in sockets.items():
+            if public is not None and (name in (PROXY_DOOR, *DNS_DOORS) or name.startswith(WEB_DOORS)):
+                await self._open_public(episode, name, listening, public)
+                continue
             via = {CALL_DOOR: "call", MCP_DOOR: "mcp"}.get(name, "http")
             upstream = upstream_of.get(name, "") if via == "http" else ""
             door = _Door(episode, via, upstream, self._memory.of(episode.session.tape, via, upstream))
@@ -121,6 +147,32 @@ class ReplayServer:
             listening.setblocking(False)
             server = await self._loop.create_server(functools.partial(_Connection, door), sock=listening, backlog=1024)
             episode.servers.append(server)
+
+    async def _open_public(self, episode: "_Episode", name: str, listening: socket.socket, public: "Public") -> None:
+        listening.setblocking(False)
+        if name in DNS_DOORS:
+            responder = Responder(public.hosts.names, public.names)
+            if listening.type == socket.SOCK_DGRAM:
+                transport, _ = await self._loop.create_datagram_endpoint(lambda: Datagrams(responder), sock=listening)
+                episode.datagrams.append(transport)
+                return
+            factory: Callable[[], asyncio.Protocol] = lambda: Stream(responder, episode.opened, episode.lost)  # noqa: E731
+        else:
+            doors = {}
+            for secure in (False, True):
+                memo = self._memory.of(episode.session.tape, "http", f"\0{name} {secure}")
+                doors[secure] = _Door(episode, "http", "", memo)
+                doors[secure].public = _PublicDoor(public.hosts, secure)
+            context = public.authority.server()
+            gate = functools.partial(_gate, context, doors, public.names)
+            if name == PROXY_DOOR:
+                memo = self._memory.of(episode.session.tape, "http", f"\0{name}")
+                door = _Door(episode, "http", "", memo)
+                door.public = _PublicDoor(public.hosts, False, gate)
+                factory = functools.partial(_Connection, door)
+            else:
+                factory = functools.partial(gate, "")
+        episode.servers.append(await self._loop.create_server(factory, sock=listening, backlog=1024))
 
     async def _close(self, episode: "_Episode") -> None:
         """Answer and journal what was sent before the end, then close.
@@ -136,6 +188,8 @@ class ReplayServer:
         episode.over = True
         for server in episode.servers:
             server.close()
+        for datagrams in episode.datagrams:
+            datagrams.close()
         for connection in tuple(episode.connections):
             connection.abort()
         await asyncio.sleep(0)  # the loop tells the connections that they are lost
@@ -170,6 +224,20 @@ class EpisodeView:
         return self._episode.answer
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Public:
+    """What an episode needs to be asked by the public names of its hosts."""
+
+    hosts: Hosts
+    authority: tls.Authority
+    names: NameLog
+    """Filled with the names that were asked for."""
+
+
+class _Abortable(Protocol):
+    def abort(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class _Episode:
     session: Session
@@ -177,10 +245,21 @@ class _Episode:
     on_call: Callable[[CallRecord], None] | None
     on_refusal: Callable[[CallRecord], None] | None
     servers: list[asyncio.Server] = field(default_factory=list)
-    connections: set["_Connection"] = field(default_factory=set)
+    datagrams: list[asyncio.DatagramTransport] = field(default_factory=list)
+    connections: set[_Abortable] = field(default_factory=set)
     body_bytes: int = 0
     over: bool = False
     answer: bytes | None = None
+
+    def opened(self, connection: _Abortable) -> bool:
+        """Whether one more connection is taken; it is counted then."""
+        if self.over or len(self.connections) >= _CONNECTIONS:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def lost(self, connection: _Abortable) -> None:
+        self.connections.discard(connection)
 
     def log(self, tail: bytes, repeat: bool, refused: bool = False) -> None:
         line = self.journal.add(tail, repeat)
@@ -297,14 +376,25 @@ class _Memo:
             self.raw[data] = asked
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _PublicDoor:
+    """What is different where hosts are called by their public names."""
+
+    hosts: Hosts
+    secure: bool
+    tunnel: Callable[[str], tls.Gate] | None = None
+    """What takes over a connection to a host, at a proxy's door."""
+
+
 class _Door:
     """Where a connection of an episode comes in."""
 
-    __slots__ = ("episode", "memo", "relevant", "surface", "upstream", "via")
+    __slots__ = ("episode", "memo", "public", "relevant", "surface", "upstream", "via")
 
     def __init__(self, episode: _Episode, via: str, upstream: str, memo: _Memo) -> None:
         self.episode, self.via, self.upstream, self.memo = episode, via, upstream, memo
         self.surface: mcp.Surface | None = None
+        self.public: _PublicDoor | None = None
         tape = episode.session.tape
         self.relevant = {"content-type", "content-encoding"} | tape.vary
 
@@ -316,7 +406,7 @@ class _Door:
             return find(request)
         relevant = self.relevant
         headers = tuple([pair for pair in request.headers if pair[0].lower() in relevant])
-        key = (request.method, request.target, request.body, headers)
+        key = (request.upstream, request.method, request.target, request.body, headers)
         looked = self.memo.known.get(key)
         if looked is None:
             looked = find(request)
@@ -324,11 +414,47 @@ class _Door:
                 self.memo.known[key] = looked
         return looked
 
+    def routed(self, request: Request, authority: str, scheme: str, whole: bool) -> tuple[Request, Looked]:
+        """A request to a public host, as the recordings know it, and their knowledge of it."""
+        public = self.public
+        assert public is not None
+        secure = scheme == "https"
+        first: tuple[Request, Looked] | None = None
+        for one in public.hosts.find(authority, secure, request.target):
+            asked = Request(one.upstream, request.method, one.target, request.headers, request.body)
+            looked = self.look(asked, whole)
+            if isinstance(looked, Found):
+                return asked, looked
+            first = first or (asked, looked)
+        if first is not None:
+            return first
+        asked = Request("", request.method, f"{scheme}://{authority}{request.target}", request.headers, request.body)
+        return asked, self.episode.session.tape.refuse(asked)
+
+
+def _gate(context: ssl.SSLContext, doors: Mapping[bool, _Door], names: NameLog, authority: str) -> tls.Gate:
+    """A connection to public hosts, whatever it will speak. `authority`: whom a tunnel was asked for."""
+    episode = doors[True].episode
+
+    def inner(*, secure: bool, server_name: str | None, http2: bool) -> asyncio.Protocol:
+        door, host = doors[secure], authority or server_name or ""
+        if http2:
+            from scoresheet.replay.http2 import Http2
+
+            return Http2(_Streams(door, host))
+        return _Connection(door, host)
+
+    def failed(server_name: str, reason: str) -> None:
+        names.add(server_name or authority, "TLS", "refused_by_client")
+
+    return tls.Gate(context, inner, episode.opened, episode.lost, failed)
+
 
 class _Connection(asyncio.Protocol):
     """One client's connection: httptools parses, this decides. Runs on the server's loop alone."""
 
     __slots__ = (
+        "_authority",
         "_begun",
         "_body",
         "_declined",
@@ -350,11 +476,15 @@ class _Connection(asyncio.Protocol):
         "_size",
         "_todo",
         "_transport",
+        "_tunnel",
         "_url",
         "_whole",
     )
 
-    def __init__(self, door: _Door) -> None:
+    def __init__(self, door: _Door, authority: str = "") -> None:
+        """`authority`: the host that is meant where a request names none."""
+        self._authority = authority
+        self._tunnel: str | None = None
         self._door, self._episode, self._memo = door, door.episode, door.memo.raw
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
@@ -436,6 +566,9 @@ class _Connection(asyncio.Protocol):
                 self._parser.feed_data(rest)
                 rest = b""
             except httptools.HttpParserUpgrade as upgrade:  # what follows is HTTP again: no upgrade is ever accepted
+                if self._tunnel is not None:
+                    self._open_tunnel(self._tunnel, rest[upgrade.args[0] :])
+                    return
                 rest = self._declined + rest[upgrade.args[0] :]
                 self._declined = b""
                 self._parser = httptools.HttpRequestParser(self)
@@ -530,6 +663,8 @@ class _Connection(asyncio.Protocol):
         upgrade = parser.should_upgrade()
         if upgrade and method != "CONNECT" and "websocket" not in request.header("upgrade").lower():
             self._declined = self._without_upgrade()
+        elif method == "CONNECT" and self._known(request.target):
+            self._tunnel = request.target
         elif upgrade:
             looked: Looked = self._episode.session.tape.refuse(request)
             self._todo.append(_Asked(request, looked, False, old, close or method == "CONNECT"))
@@ -537,8 +672,39 @@ class _Connection(asyncio.Protocol):
             self._todo.append(self._call(request, old, close))
         elif self._door.surface is not None:
             self._todo.append(self._asked_by_mcp(self._door.surface, request, old, close))
+        elif self._door.public is not None:
+            self._ask_public(self._door.public, request, old, close)
         else:
             self._todo.append(_Asked(request, self._door.look(request, self._alone()), method == "HEAD", old, close))
+
+    def _known(self, authority: str) -> bool:
+        public = self._door.public
+        return public is not None and public.tunnel is not None and public.hosts.knows(authority)
+
+    def _ask_public(self, public: _PublicDoor, request: Request, old: bool, close: bool) -> None:
+        scheme, authority = _absolute(self._url)
+        if not authority:
+            scheme, authority = "https" if public.secure else "http", request.header("host")
+        if not authority:
+            authority, self._whole = self._authority, False  # the bytes alone don't say whom they mean
+        asked, looked = self._door.routed(request, authority, scheme, self._alone())
+        self._todo.append(_Asked(asked, looked, request.method == "HEAD", old, close))
+
+    def _open_tunnel(self, authority: str, rest: bytes) -> None:
+        """Become what the client asked its proxy for: a connection to that host."""
+        assert self._door.public is not None
+        assert self._door.public.tunnel is not None
+        self._pump()
+        self.connection_lost(None)  # for this protocol
+        if self._todo or self._transport.is_closing():
+            self._transport.abort()
+            return
+        self._transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        gate = self._door.public.tunnel(authority)
+        self._transport.set_protocol(gate)
+        gate.connection_made(self._transport)
+        if rest:
+            gate.data_received(rest)
 
     def _alone(self) -> bool:
         """True while this may be the only request in the bytes at hand, which are then remembered as they are."""
@@ -749,23 +915,7 @@ class _Connection(asyncio.Protocol):
         return journals.tail(members)
 
     def _tail(self, asked: _Asked, answer: Answer, status: int, nearest: Any = None) -> bytes:
-        request = asked.request
-        members = {
-            "via": self._door.via,
-            "upstream": request.upstream,
-            "method": request.method,
-            "path": request.target,
-            "fingerprint": answer.fingerprint,
-            "outcome": {Hit: "hit", Miss: "miss", Capped: "capped"}[type(answer)],
-            "kind": answer.kind if isinstance(answer, Miss) else None,
-            "status": status,
-            "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
-            "tool": answer.verdict.tool,
-            "schema_errors": answer.verdict.errors,
-            "nearest": nearest,
-            "body": journals.body_text(request.body),
-        }
-        return journals.tail(members)
+        return _tail_of(self._door.via, asked.request, answer, status, nearest)
 
     def _write(self) -> None:
         if self._out:
@@ -787,6 +937,70 @@ def _missed(answer: Miss, nearest: Nearest | None) -> dict[str, JsonValue]:
 
 def _of_mcp(reply: mcp.Reply, head: bool, close: bool) -> wire.Wire:
     return wire.of_text(reply.status, reply.media, reply.body, allow=reply.allow, head=head, close=close)
+
+
+def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: Any) -> bytes:
+    members = {
+        "via": via,
+        "upstream": request.upstream,
+        "method": request.method,
+        "path": request.target,
+        "fingerprint": answer.fingerprint,
+        "outcome": {Hit: "hit", Miss: "miss", Capped: "capped"}[type(answer)],
+        "kind": answer.kind if isinstance(answer, Miss) else None,
+        "status": status,
+        "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
+        "tool": answer.verdict.tool,
+        "schema_errors": answer.verdict.errors,
+        "nearest": nearest,
+        "body": journals.body_text(request.body),
+    }
+    return journals.tail(members)
+
+
+class _Streams:
+    """What answers the streams of an HTTP/2 connection, at a door of public hosts."""
+
+    def __init__(self, door: _Door, authority: str) -> None:
+        self._door, self._episode, self._authority = door, door.episode, authority
+
+    def opened(self, connection: _Abortable) -> bool:
+        return self._episode.opened(connection)
+
+    def lost(self, connection: _Abortable) -> None:
+        self._episode.lost(connection)
+
+    def room(self, more: int, size: int) -> bool:
+        self._episode.body_bytes += more
+        return size <= MAX_BODY and self._episode.body_bytes <= _EPISODE_BODIES
+
+    def answer(self, asked: http2.Asked) -> wire.Fields:
+        episode, head = self._episode, asked.method == "HEAD"
+        request = Request("", asked.method, asked.target, asked.headers, b"".join(asked.body))
+        request, looked = self._door.routed(request, asked.authority or self._authority, "https", whole=False)
+        answer = capped(looked) if episode.journal.full else episode.session.take(looked)
+        repeated, nearest = False, None
+        match answer:
+            case Hit():
+                fields, repeated = wire.fields_of(answer.recorded.response(), head=head), answer.repeated
+            case Miss():
+                known, repeated = answer.nearest(), answer.repeated
+                fields = wire.fields_of_json(403, _missed(answer, known), head=head)
+                nearest = known and known.model_dump(mode="json")
+            case Capped():
+                fields = wire.fields_of_json(403, {"error": "tool_cap"}, head=head)
+        tail = _tail_of(self._door.via, request, answer, fields.told, nearest)
+        episode.log(tail, repeated, refused=not isinstance(answer, Hit))
+        return fields
+
+
+def _absolute(url: bytes) -> tuple[str, str]:
+    """Scheme and authority of a target that has them, else empty."""
+    scheme, found, rest = url.partition(b"://")
+    if not found or scheme.lower() not in (b"http", b"https"):
+        return "", ""
+    end = next((place for place, byte in enumerate(rest) if byte in b"/?"), len(rest))
+    return _text(scheme.lower()), _text(rest[:end].rpartition(b"@")[2])
 
 
 def _origin_form(url: bytes) -> str:

@@ -20,10 +20,10 @@ from scoresheet.documents.tool import Tool
 from scoresheet.errors import ScoresheetError
 from scoresheet.pack import mcp_calls
 from scoresheet.replay import mcp
-from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, ReplayServer
+from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, Public, ReplayServer
 from scoresheet.replay.journal import CallJournal, read_back
 from scoresheet.replay.session import Session, Tape
-from scoresheet.run import grading, harvest, surface, workspace
+from scoresheet.run import grading, harvest, public, surface, workspace
 from scoresheet.run.agents.agent import PROGRAMS, Agent
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
@@ -39,6 +39,8 @@ MCP_PORT = 8071
 FIRST_PORT = 8080
 INTERRUPTED = "interrupted"
 PATCH = "patch.diff"
+NAMES = "dns.jsonl"
+"""Which names were asked for."""
 GRADING = "grading"
 """Folder of what the tests said."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -109,7 +111,8 @@ def _run(
 ) -> Row:
     folder = spec.folder
     calls_path = folder / "calls.jsonl"
-    with sandbox.open(_sandbox_spec(spec, limits, place)) as opened:
+    hosts = public.of(spec.manifest, server)
+    with sandbox.open(_sandbox_spec(spec, limits, place, hosts)) as opened:
 
         def refused(call: CallRecord) -> None:
             if call.outcome == "capped":
@@ -119,10 +122,12 @@ def _run(
 
         journal = CallJournal(calls_path)
         doors = {name: upstream for name, upstream in _doors(spec).items() if name not in (CALL_DOOR, MCP_DOOR)}
-        with server.episode(opened.sockets, doors, session, journal, on_refusal=refused) as view:
-            launch = _launch(spec, opened, limits)
+        with server.episode(opened.sockets, doors, session, journal, on_refusal=refused, public=hosts) as view:
+            launch = _launch(spec, opened, limits, hosts)
             with watch(opened):
                 journal.start()
+                if hosts is not None:
+                    hosts.names.start()
                 ended = opened.start(launch)
             submitted = view.answer
         evidence = opened.evidence
@@ -130,6 +135,8 @@ def _run(
         raise Interrupted("the episode was interrupted", spec.episode.folder)
     journal_bytes = calls_path.read_bytes()
     _keep(folder, ended, evidence.model_dump(mode="json"))
+    if hosts is not None:
+        (folder / NAMES).write_bytes(hosts.names.lines())
     found = None if spec.work is None else _harvest(spec.work, place, folder)
     seen = Seen(
         manifest_sha256=spec.manifest_sha256,
@@ -243,13 +250,13 @@ def _doors(spec: EpisodeSpec) -> dict[str, str]:
     return {**doors, CALL_DOOR: "", **({MCP_DOOR: ""} if speaks_mcp(spec.task) else {})}
 
 
-def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxSpec:
+def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path, hosts: Public | None) -> SandboxSpec:
     doors = _doors(spec)
     ports = {CALL_DOOR: CALL_PORT, MCP_DOOR: MCP_PORT}
     ports |= {f"http-{number}": FIRST_PORT + number for number in range(len(spec.upstreams))}
     view = task_view(spec.task, spec.tools, limits)
     return SandboxSpec(
-        doors=tuple(Door(name, ports[name]) for name in doors),
+        doors=(*(Door(name, ports[name]) for name in doors), *public.doors(hosts)),
         limits=Limits(
             wall_clock_s=limits.wall_clock_s,
             pids=limits.pids,
@@ -258,7 +265,7 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxS
             output_bytes=limits.output_bytes,
         ),
         binds=spec.agent.binds,
-        files=((TASK, view), *spec.agent.files, *spec.agent.private(spec.task, spec.work)),
+        files=((TASK, view), *public.files(hosts), *spec.agent.files, *spec.agent.private(spec.task, spec.work)),
         programs=((_STDIO, stdio_program()),) if MCP_DOOR in doors else (),
         workspace=None if spec.work is None else place,
         workspace_writable=spec.work is None or spec.work.writable,
@@ -266,7 +273,7 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path) -> SandboxS
     )
 
 
-def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits) -> Launch:
+def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits, hosts: Public | None) -> Launch:
     """The agent contract (docs/cli, Agent contract): this environment, and nothing else."""
     urls = {name: f"http://{host}:{port}" for name, (host, port) in opened.addresses.items()}
     doors = _doors(spec)
@@ -286,6 +293,7 @@ def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits) -> Launch:
     for door, upstream in doors.items():
         if upstream:
             environment[upstream] = urls[door]
+    environment |= public.environment(hosts, urls)
     return Launch(spec.agent.argv, tuple(environment.items()), task_view(spec.task, spec.tools, limits))
 
 

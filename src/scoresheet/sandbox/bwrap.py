@@ -36,6 +36,7 @@ from scoresheet.sandbox.canary import Canaries
 from scoresheet.sandbox.evidence import Expected, judge
 from scoresheet.sandbox.launcher import Launcher, traversable
 from scoresheet.sandbox.memory import Group, Groups
+from scoresheet.sandbox.ports import Ports
 from scoresheet.sandbox.programs import Programs, compile_for
 from scoresheet.sandbox.spec import ANSWER, Ended, Launch, Limits, SandboxSpec
 from scoresheet.sandbox.watch import Handles, watch
@@ -102,6 +103,8 @@ class BwrapSandbox:
             stage.mkdir()
         self._launcher = Launcher(stage)
         undo.callback(self._launcher.close)
+        self._ports = Ports(self._interpreter, self._launcher)
+        undo.callback(self._ports.close)
         self._canaries = Canaries(folder)
         undo.callback(self._canaries.close)
         self._decoy = undo.enter_context(self._start_decoy())
@@ -253,7 +256,7 @@ class BwrapSandbox:
 
         nonce = self._canaries.nonce("inside")
         asked = {
-            "ports": [door.port for door in spec.doors],
+            "ports": [door.port for door in spec.doors if not door.privileged],
             "canary": self._canaries.targets(nonce, self._decoy),
             "binds": [bind.target for bind in spec.binds],
             "name": nonce.replace(b"-", b"") + b".invalid",
@@ -264,7 +267,8 @@ class BwrapSandbox:
         if reported is None:
             life.end()
             raise refusal.classify(_drain(pipes.stderr[0]), _machine())
-        doors = {door.name: _adopt(undo, found) for door, found in zip(spec.doors, reported.descriptors, strict=True)}
+        plain = [door.name for door in spec.doors if not door.privileged]
+        doors = {name: _adopt(undo, found) for name, found in zip(plain, reported.descriptors, strict=True)}
         life.pidfd = os.pidfd_open(reported.pid)
 
         own = uid if uid is not None else os.geteuid()
@@ -277,6 +281,7 @@ class BwrapSandbox:
             seen_uid=reported.uid,
             host_namespace=self._host_namespace,
             seen_namespace=_link(f"/proc/{reported.pid}/ns/net"),
+            name_service=recipe.name_service(spec),
             shared_namespaces=_shared(reported.pid),
             bound_sockets=tuple(itertools.chain.from_iterable(tree.sockets for tree in bound.values())),
         )
@@ -304,6 +309,10 @@ class BwrapSandbox:
         if judged.failing:
             life.end()
             raise refusal.NotProved(evidence)
+        privileged = [door for door in spec.doors if door.privileged]
+        if privileged:  # only now: while the probe ran nothing answered there
+            for door, found in zip(privileged, self._ports.open(reported.pid, uid, privileged), strict=True):
+                doors[door.name] = _adopt(undo, found)
         group = None
         if spec.limits.memory_bytes is not None:
             group = self._groups.hold(reported.pid, spec.limits.memory_bytes)

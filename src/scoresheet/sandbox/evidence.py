@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from scoresheet.documents.evidence import Check
-from scoresheet.sandbox.recipe import NAME_SERVICE
 
 CORE = ("tcp4_host_loopback", "udp4_host_loopback", "unix_abstract", "unix_path")
 """Attempts whose success outside is required: without them the probe would pass vacuously."""
@@ -30,6 +29,8 @@ class Expected:
     host_namespace: str
     seen_namespace: str
     """Network namespace of that process, as the host sees it."""
+    name_service: str
+    """nsswitch.conf and resolv.conf together."""
     shared_namespaces: tuple[str, ...] = ()
     """Kinds of namespaces that it shares with the host, or that could not be seen."""
     bound_sockets: tuple[str, ...] = ()
@@ -98,12 +99,12 @@ def _posture(posture: Mapping[str, Any], expected: Expected) -> tuple[tuple[str,
         ("processes", posture["pids"] == [1], ", ".join(map(str, posture["pids"][:20]))),
         ("unix_sockets", not sockets, ", ".join(sockets) or "none"),
         ("environment", set(posture["environment"]) <= {"PWD"}, ", ".join(posture["environment"])),
-        ("names", _no_names(posture), str(posture["name_lookup"])),
+        ("names", _no_names(posture, expected), str(posture["name_lookup"])),
     )
 
 
-def _no_names(posture: Mapping[str, Any]) -> bool:
-    return bool(posture["name_lookup"] != "resolved" and posture["name_service"] == NAME_SERVICE)
+def _no_names(posture: Mapping[str, Any], expected: Expected) -> bool:
+    return bool(posture["name_lookup"] != "resolved" and posture["name_service"] == expected.name_service)
 
 
 def _counts(place: str, kind: str) -> bool:

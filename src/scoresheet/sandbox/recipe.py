@@ -34,11 +34,15 @@ _ETC_TEXTS = (
     ("/etc/passwd", b"agent:x:1000:1000:agent:/home/agent:/bin/sh\n"),
     ("/etc/group", b"agent:x:1000:\n"),
     ("/etc/hosts", b"127.0.0.1 localhost sandbox\n::1 localhost\n"),
+)
+_NO_NAMES = (
     ("/etc/resolv.conf", b""),
     ("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n"),
 )
-NAME_SERVICE = "passwd: files\ngroup: files\nhosts: files\n"
-"""nsswitch.conf and resolv.conf together, as they must be read inside."""
+_OWN_NAMES = (
+    ("/etc/resolv.conf", b"nameserver 127.0.0.1\noptions timeout:2 attempts:2\n"),
+    ("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files dns\n"),
+)
 
 _NEVER_WHOLE = ("/", "/proc", "/sys", "/dev", "/run", "/var", "/var/run", "/home", "/root", "/etc", "/tmp", "/boot")
 _NEVER_INSIDE = ("/proc", "/sys", "/dev", "/run/answer", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64")
@@ -95,6 +99,20 @@ def sized(spec: SandboxSpec) -> tuple[tuple[str, int], ...]:
     return tuple(sizes)
 
 
+def name_service(spec: SandboxSpec) -> str:
+    """nsswitch.conf and resolv.conf together, as they must be read inside.
+
+    Even where the sandbox has a responder of its own, no name resolves while the probe runs: the host opens the
+    responder's door afterwards, so that no answer can come from anywhere else.
+    """
+    (_, servers), (_, order) = _names(spec)
+    return (order + servers).decode()
+
+
+def _names(spec: SandboxSpec) -> tuple[tuple[str, bytes], ...]:
+    return _OWN_NAMES if any(door.kind == "udp" and door.port == 53 for door in spec.doors) else _NO_NAMES
+
+
 def writable(spec: SandboxSpec) -> tuple[str, ...]:
     """Every mount that may be written to inside: no more, no fewer."""
     places = {place for place, _ in sized(spec)}
@@ -106,7 +124,7 @@ def writable(spec: SandboxSpec) -> tuple[str, ...]:
 def declared(spec: SandboxSpec, root: Root, interpreter: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Mounts that must be the only ones: (single places, trees that bring their own submounts along)."""
     places = {"/", "/proc", "/dev", WORK, PROGRAM, *writable(spec)}
-    places |= {path for path, _ in (*_ETC_TEXTS, *spec.files, *spec.programs)}
+    places |= {path for path, _ in (*_ETC_TEXTS, *_NO_NAMES, *spec.files, *spec.programs)}
     trees = {"/usr", *root.folders, *root.etc, *(bind.target for bind in spec.binds)}
     if interpreter is not None:
         trees.add(interpreter)
@@ -140,7 +158,7 @@ def arguments(
     made += ["--perms", "0755", "--dir", "/etc"]
     for path in (*root.folders, *root.etc):
         made += ["--ro-bind", path, path]
-    for path, content in _ETC_TEXTS:
+    for path, content in (*_ETC_TEXTS, *_names(spec)):
         made += ["--perms", "0444", "--ro-bind-data", descriptor(content), path]
     made += ["--proc", "/proc", "--dev", "/dev"]
     for path, size in sized(spec):

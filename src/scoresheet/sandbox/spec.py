@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from scoresheet.documents.evidence import Evidence
 
@@ -40,6 +40,12 @@ class Door:
     name: str
     port: int
     """Port on 127.0.0.1 inside the sandbox's own network; without isolation any free port is taken instead."""
+    kind: Literal["tcp", "udp"] = "tcp"
+
+    @property
+    def privileged(self) -> bool:
+        """Opened by the host, when the sandbox was proved; without isolation there is none."""
+        return self.port < 1024 or self.kind == "udp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class SandboxSpec:
     """One episode's sandbox."""
 
     doors: tuple[Door, ...]
+    """With a door of kind `udp` at port 53, names are asked there; without one there are no names."""
     limits: Limits
     binds: tuple[Bind, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()

@@ -69,6 +69,8 @@ class UnisolatedSandbox:
             stack.callback(_remove, root)
             sockets: dict[str, socket.socket] = {}
             for door in spec.doors:
+                if door.privileged:
+                    continue  # the host's own 53, 80 and 443 are not ours to take
                 sockets[door.name] = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512))
             yield UnisolatedEpisode(spec, root, sockets)
 

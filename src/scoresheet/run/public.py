@@ -1,0 +1,80 @@
+"""The recorded hosts under their public names: what an episode's sandbox and environment need for that.
+
+Four ways lead to the same recordings, because each kind of client knows only some of them: the names resolve, ports
+80 and 443 answer, proxy variables are set, and the run's certificate stands both in the variables and in place of the
+system's bundle. docs/https says which client takes which.
+"""
+
+from pathlib import Path
+
+from scoresheet.documents.manifest import Manifest
+from scoresheet.replay import tls
+from scoresheet.replay.dns import NameLog
+from scoresheet.replay.hosts import Hosts
+from scoresheet.replay.http import DNS_DOORS, PROXY_DOOR, WEB_DOORS, Public, ReplayServer
+from scoresheet.sandbox.spec import Door
+
+CERTIFICATE = "/run/scoresheet/ca.pem"
+"""Inside: the run's own certificate authority, the only one."""
+PROXY_PORT = 8072
+_TAKEN = range(8070, 8200)
+"""Ports of other doors: a host that was recorded at one of these is reached through the proxy alone."""
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+)
+_CERTIFICATE_VARIABLES = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "AWS_CA_BUNDLE",
+    "PIP_CERT",
+    "DENO_CERT",
+    "CARGO_HTTP_CAINFO",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "NIX_SSL_CERT_FILE",
+)
+_NOT_PROXIED = "localhost,127.0.0.1,::1"
+
+
+def of(manifest: Manifest, server: ReplayServer) -> Public | None:
+    """What serves the hosts of a pack; `None` when it has no public ones, or without the extra `https`."""
+    hosts = Hosts.of(manifest.upstreams)
+    if not hosts.names or not tls.available():
+        return None
+    return Public(hosts, server.authority, NameLog())
+
+
+def doors(public: Public | None) -> tuple[Door, ...]:
+    """Ports inside: DNS, the hosts' own, and a proxy's."""
+    if public is None:
+        return ()
+    datagrams, stream = DNS_DOORS
+    return (
+        Door(datagrams, 53, "udp"),
+        Door(stream, 53),
+        *(Door(f"{WEB_DOORS}{port}", port) for port in (80, 443, *public.hosts.ports) if port not in _TAKEN),
+        Door(PROXY_DOOR, PROXY_PORT),
+    )
+
+
+def files(public: Public | None) -> tuple[tuple[str, bytes], ...]:
+    """The certificate, at a place of its own and over each bundle that this system has."""
+    if public is None:
+        return ()
+    found = {str(Path(bundle).resolve()) for bundle in _BUNDLES if Path(bundle).is_file()}
+    inside = sorted(bundle for bundle in found if bundle.startswith(("/etc/ssl/certs/", "/etc/pki/")))
+    return tuple((place, public.authority.pem) for place in (CERTIFICATE, *inside))
+
+
+def environment(public: Public | None, urls: dict[str, str]) -> dict[str, str]:
+    """Variables of the agent; none where the sandbox has no ports of its own, for there the network is the host's."""
+    if public is None or f"{WEB_DOORS}443" not in urls:
+        return {}
+    proxy = urls[PROXY_DOOR]
+    proxied = {name: proxy for word in ("HTTP_PROXY", "HTTPS_PROXY") for name in (word, word.lower())}
+    direct = dict.fromkeys(("NO_PROXY", "no_proxy"), _NOT_PROXIED)
+    return {**dict.fromkeys(_CERTIFICATE_VARIABLES, CERTIFICATE), **proxied, **direct}
