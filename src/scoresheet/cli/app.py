@@ -1,6 +1,7 @@
 """The command itself: verbs loaded only when called, one place where errors become exit codes."""
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"scoresheet.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name  # `import`
+        command = importlib.import_module(f"scoresheet.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -3,6 +3,7 @@
 VERBS: dict[str, str] = {
     "init": "Write a new suite, in which every blank says REPLACE_ME.",
     "record": "Record a task's calls from live services.",
+    "import": "Import recordings that you already have.",
     "freeze": "Check a pack, then pin every byte of it under one digest.",
     "check": "Check packs and cards: every finding at once.",
     "scan": "Search files for credentials, private keys and customers' data.",

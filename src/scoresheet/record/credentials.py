@@ -108,6 +108,11 @@ class Credentials:
         for form in _forms(value):
             self._forms.setdefault(form, value)
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Every value that is a credential wherever it stands: in memory only."""
+        return tuple(self._watched)
+
     def left(self, text: str) -> bool:
         """Whether a credential still stands in `text`, in whatever spelling."""
         spellings = {text, unquote(text), unquote_plus(text), _unescaped(text)}

@@ -31,11 +31,17 @@ class TaskPlan:
     members: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _TASK_ID.fullmatch(self.task_id):
-            mend = "use letters, digits, `.`, `_` and `-`, at most 128, the first a letter or a digit"
-            raise Usage(f"{self.task_id!r} can't name a task", "task", mend)
+        named(self.task_id)
         if not self.command:
             raise Usage("no command to record", self.task_id, "put it after `--`, as in: -- python3 agent.py")
+
+
+def named(task_id: str) -> str:
+    """The id, when it can name a task. Raises `Usage`."""
+    if not _TASK_ID.fullmatch(task_id):
+        mend = "use letters, digits, `.`, `_` and `-`, at most 128, the first a letter or a digit"
+        raise Usage(f"{task_id!r} can't name a task", "task", mend)
+    return task_id
 
 
 def expected_of(text: str, where: str) -> dict[str, JsonValue]:

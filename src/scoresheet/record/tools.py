@@ -91,6 +91,16 @@ def infer(
     return _with_rules(fixed + made, observations, ignored)
 
 
+def of_calls(name: str, arguments: Iterable[JsonValue]) -> Tool:
+    """A tool without HTTP that only its calls show: every call's arguments fit its schema."""
+    schema: JsonValue = None
+    for value in arguments:
+        own = _value_schema(value)
+        schema = own if schema is None else _union(schema, own)
+    members = {"name": name, "description": "known from its calls only"}
+    return Tool.from_value(members if schema is None else members | {"inputSchema": schema}, f"tools/{name}.json")
+
+
 def unfit(tools: Iterable[Tool], requests: Iterable[Request]) -> Iterator[tuple[Request, str]]:
     """Requests whose arguments the schema of their own tool refuses, and why."""
     import jsonschema_rs
