@@ -6,6 +6,7 @@ other harnesses: a hook in conftest.py, a plugin by dist-info, the answer in git
 
 import json
 import os
+import shutil
 import subprocess
 import time
 
@@ -16,8 +17,9 @@ from scoresheet.run.agents.null import null
 from scoresheet.run.agents.oracle import oracle
 from scoresheet.run.agents.spec import agent_of
 from scoresheet.run.prepare import Asked, plan_of
+from scoresheet.run.surface import SPEAKS
 from scoresheet.sandbox.bwrap import BwrapSandbox
-from tests.run.packs import alive
+from tests.run.packs import alive, shop
 from tests.run.works import ACT, FILES, FIX, works
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
@@ -44,7 +46,7 @@ ATTACKS = {
     ),
     "pytest-ini": (
         plant("pytest.ini", "[pytest]\\naddopts = -p evil -k full_not\\n") + "; " + plant("evil.py", HOOK),
-        ["pytest.ini: configuration of pytest"],
+        [f"evil.py: {SPEAKS}", "pytest.ini: configuration of pytest"],
         [],
     ),
     "tox-ini": (plant("tox.ini", "[pytest]\\naddopts = -p evil\\n"), ["tox.ini: configuration of pytest"], []),
@@ -70,6 +72,7 @@ ATTACKS = {
         [
             "evil-1.0.dist-info/METADATA: metadata of an installed package, such as plugins of pytest",
             "evil-1.0.dist-info/entry_points.txt: metadata of an installed package, such as plugins of pytest",
+            f"evil.py: {SPEAKS}",
         ],
         [],
     ),
@@ -314,13 +317,32 @@ def test_the_agent_sees_only_what_its_card_names(tmp_path):
 
 
 def test_folders_without_end_cross_a_limit_and_are_removed(tmp_path):
-    prompt = "python3 -c 'import os\nfor _ in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'"
+    prompt = 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\''
     _, rows = performed(tmp_path, {"t": prompt, "u": f"{prompt}; sleep 20"})
     assert {(row.exit_reason, row.limit) for row in rows.values()} == {("agent_error", "files")}
     assert not list((tmp_path / "run").glob("episodes/*/*/workspace"))
 
 
-def test_the_disk_limit_holds_for_a_bound_workspace(tmp_path, monkeypatch):
+def test_recorded_tools_can_be_offered_in_a_workspace(tmp_path):
+    shop(tmp_path / "shop", {"t": "x"})
+    recorded = json.loads((tmp_path / "shop/tasks/t.json").read_text())
+    shutil.copytree(tmp_path / "shop/tools", tmp_path / "pack/tools")
+    script = 'import os, urllib.request as u; print(u.urlopen(os.environ["SHOP"] + "/items/1").read())'
+    prompt = f"python3 -c '{script}' > price; {FIX}"
+    status, rows = performed(
+        tmp_path,
+        {"t": prompt, "u": prompt.replace("items/1", "items/7")},
+        tools=recorded["tools"],
+        calls=recorded["calls"],
+        settings={"upstreams": (("SHOP", "shop.example"),)},
+    )
+    assert status == "finished"
+    assert (rows["t"].success, rows["t"].tool_calls, rows["t"].patch_lines) == (1, 1, 3), rows["t"].detail
+    assert (rows["u"].success, rows["u"].unauthorized, rows["u"].exit_reason) == (0, 1, "mismatch")
+    assert rows["u"].tests_identical == 1
+
+
+def test_the_disk_limit_holds_for_a_bound_workspace(tmp_path):
     pack = works(tmp_path / "pack", {"t": "head -c 60000000 /dev/zero > a; head -c 60000000 /dev/zero > b; sleep 30"})
     agent = agent_of(ACT, tmp_path)
     plan = plan_of(pack, agent.identity, Asked(seat="test", jobs=1))

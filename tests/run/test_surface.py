@@ -117,6 +117,13 @@ def test_frozen_tests_that_changed_are_told_apart_from_tests_that_were_added():
     assert found.touched == ()
 
 
+def test_code_that_names_the_test_runner_is_graded_and_reported():
+    change = edit(b"shop.py", b"x = 1\n", b"import _pytest.runner\n")
+    assert judged(change).kept == (change,)
+    assert judged(change).touched == (f"shop.py: {surface.SPEAKS}",)
+    assert judged(new(b"test_b.py", b"import pytest\n"), edit(b"shop.py", b"pytest", b"pytest!")).touched == ()
+
+
 def test_what_lies_where_a_hidden_test_will_lie_is_not_graded():
     found = judged(new(b"hidden/test_h.py"))
     assert (found.kept, found.tests_changed, found.tests_added) == ((), (), ("hidden/test_h.py",))

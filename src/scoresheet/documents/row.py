@@ -68,7 +68,8 @@ class Row(Document):
     tests_added: Many[str] = ()
     """Test files that the agent added: its right, and never part of what grades it."""
     grading_surface: Many[str] = ()
-    """What it changed that could have bent the grading, `path: what`; none of it was there when it was graded."""
+    """What it changed that could have bent the grading, `path: what`. None of it was there when it was graded, but for
+    code that names the test runner, and says so."""
     patch_left_out: Many[str] = ()
     """What lay in the workspace and is in no patch: `path: why`."""
     peak_memory_bytes: int | None = None
