@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
 
+_MOST_TOLD = 20
+"""Tasks that are told one by one."""
+
 
 @click.command()
 @click.argument("pack", type=click.Path(exists=True, file_okay=False))
@@ -109,13 +112,20 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
     score = sum(receipt.leaf == "score" for receipt in found)
     if not score or not seat:
         admission.keep_all(pack.root, found)
-        for receipt in found:
-            if receipt.leaf != "score":
-                say(f"{receipt.leaf}: {receipt.task_id}: {receipt.reason}. {receipt.next_action}")
+        held = [receipt for receipt in found if receipt.leaf != "score"]
+        for receipt in held[:_MOST_TOLD]:
+            say(f"{receipt.leaf}: {receipt.task_id}: {receipt.reason}. {receipt.next_action}")
+        if len(held) > _MOST_TOLD:
+            say(f"and {len(held) - _MOST_TOLD} more tasks; scoresheet triage {pack.root} tells them all")
         what = "no seat" if score else "no task has leaf score"
         mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].reason, pack.root)
         place = f"{len(found)} receipts are in {pack.root / RECEIPTS}"
         raise ScoresheetError(f"{what}: nothing was run", place, mend)
+    if not quiet:
+        say(f"triage: {score} of {len(found)} tasks may be started")
+    unwritten = admission.keep_news(pack.root, found)
+    if unwritten:
+        say(f"note: the pack's own receipts were left as they are: {unwritten} — {pack.root / RECEIPTS}")
     card = pack.root / CARD
     return admission.Admission(
         triage,
@@ -123,7 +133,6 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
         issued_at,
         card.read_bytes() if triage.card is not None else None,
         repository.uncommitted(pack.root, (MANIFEST, CARD) if triage.card is not None else (MANIFEST,)),
-        admission.keep_news(pack.root, found),
     )
 
 

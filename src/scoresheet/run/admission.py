@@ -29,8 +29,6 @@ class Admission:
     """The protocol card, byte for byte."""
     uncommitted: tuple[str, ...] = ()
     """Manifest or card that the git repository around the pack does not hold as they are."""
-    unwritten: str = ""
-    """Why the pack's own receipts file could not be written; empty when it could."""
 
     @property
     def startable(self) -> frozenset[str]:

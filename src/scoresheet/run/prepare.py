@@ -28,6 +28,8 @@ from scoresheet.run import grading, oracle
 from scoresheet.run.admission import Admission
 
 _DEFAULT_JOBS = 4
+_MOST_TOLD = 20
+"""Tasks that are told one by one."""
 _RESERVED = ("HOME", "PATH", "LANG")
 
 
@@ -55,10 +57,12 @@ def plan_of(
     manifest = pack.manifest
     tasks: list[PlannedTask] = []
     findings: list[Finding] = []
+    tested = False
     for task in pack.tasks():
         if not fnmatch.fnmatchcase(task.task_id, asked.tasks):
             continue
         finding = oracle.unscorable(task, task.task_id) or grading.unready(pack, task)
+        tested = tested or oracle.by_work(task)
         if finding is not None and (admission is None or task.task_id in admission.startable):
             findings.append(finding)
         split = task.split if admission is None else admission.split_of(task.task_id) or task.split
@@ -99,7 +103,7 @@ def plan_of(
             "interval": asked.interval,
             "agent": agent,
             "seat": asked.seat,
-            "versions": _versions(asked.isolation),
+            "versions": {**_versions(asked.isolation), **(grading.versions() if tested else {})},
             "host": _host(asked.seat),
             "started_at": now(),
             "pack_verified": pack_verified,
@@ -148,10 +152,12 @@ def _draft(
     elif card.faults:
         more = f" (and {len(card.faults) - 1} more; `scoresheet check` lists them)" if len(card.faults) > 1 else ""
         yield f"the protocol card is not complete: {card.faults[0]}{more}"
-    for task in chosen if admission is not None else ():
-        receipt = admission.leaves[task.task_id]  # type: ignore[union-attr]
-        if receipt.leaf != "score":
-            yield f"{task.task_id} is not started: {receipt.leaf}: {receipt.reason}"
+    leaves = admission.leaves if admission is not None else {}
+    held = [leaves[task.task_id] for task in chosen if admission is not None and leaves[task.task_id].leaf != "score"]
+    for receipt in held[:_MOST_TOLD]:
+        yield f"{receipt.task_id} is not started: {receipt.leaf}: {receipt.reason}"
+    if len(held) > _MOST_TOLD:
+        yield f"{len(held) - _MOST_TOLD} more tasks are not started"
     if asked.isolation == "none":
         yield "the episodes are not isolated"
     if len(chosen) < tasks:
