@@ -7,8 +7,10 @@ inside (`WORK`, `ANSWER`, `TASK`, files) stand for places in a temporary folder,
 import contextlib
 import dataclasses
 import fcntl
+import importlib.util
 import json
 import logging
+import marshal
 import os
 import selectors
 import shutil
@@ -117,7 +119,7 @@ class UnisolatedEpisode:
         with ours, theirs:
             started = time.monotonic()
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", _supervisor(), str(theirs.fileno())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -127,7 +129,8 @@ class UnisolatedEpisode:
             )
             theirs.close()
             with process:
-                ours.sendall(json.dumps(self._order(launch)).encode() + b"\n")
+                order = marshal.dumps(self._order(launch))
+                ours.sendall(len(order).to_bytes(8, "big") + order)
                 with self._lock:
                     self._control = ours
                     if self._stopped is not None:
@@ -297,6 +300,12 @@ class _Watch:
                     self._read(selector, key)
                     if len(key.data) == before:
                         break
+
+
+def _supervisor() -> str:
+    """The program, compiled where importing it has left that: it starts once an episode."""
+    compiled = importlib.util.cache_from_source(supervisor.__file__)
+    return compiled if os.path.exists(compiled) else supervisor.__file__
 
 
 def _answer(path: Path, most: int) -> tuple[bytes | None, str | None]:
