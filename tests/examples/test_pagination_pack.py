@@ -87,7 +87,7 @@ def test_the_pack_is_sound_and_the_same_rows_come_from_every_repeat(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "oracle: 70 of 70" in done.stdout
     found = rows(tmp_path / "run", f"python3 {AGENTS / 'coder.py'}")
-    outcomes = {}
+    outcomes: dict[str, set[tuple[int, str]]] = {}
     for row in found:
         outcomes.setdefault(row["task_id"], set()).add((row["success"], row["patch_sha256"]))
     assert len(outcomes) == 14

@@ -8,6 +8,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import json
+import platform
 import sysconfig
 import threading
 from collections.abc import Callable, Sequence
@@ -66,6 +67,13 @@ def runtime() -> Runtime:
         packages.append(Path(found.origin).parent.parent)
     version = None if found is None else importlib.metadata.version("pytest")
     return Runtime(own_interpreter(), tuple(dict.fromkeys(packages)), version)
+
+
+def versions() -> dict[str, str]:
+    """Component → version of what grades."""
+    python = platform.python_version()
+    found = importlib.util.find_spec("pytest")
+    return {"test python": python} | ({} if found is None else {"pytest": importlib.metadata.version("pytest")})
 
 
 def unready(pack: Pack, task: Task) -> Finding | None:
