@@ -61,6 +61,7 @@ def test_a_pack_with_a_window_needs_nothing_more():
         ({"card": {"leak_flag": True}}, {}, DAY, "refuse"),
         ({"card": {"leak_flag": False}}, {"scan": SCAN | {"leak_flag": True}}, DAY, "refuse"),
         ({"card": {"leak_flag": "unknown"}}, {}, DAY, "quarantine"),
+        ({"card": {"leak_flag": "unknown"}}, {"scan": SCAN | {"leak_flag": True}}, DAY, "refuse"),
         ({"card": {"mutation_scope": "network"}}, {}, DAY, "quarantine"),
         ({}, {}, CardSays(24, {"mutation_scope": "secrets"}), "quarantine"),
         ({"card": {"mutation_scope": "read_only"}}, {}, CardSays(24, {"mutation_scope": "secrets"}), "score"),
