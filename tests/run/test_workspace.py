@@ -199,6 +199,14 @@ def test_too_many_files_cross_a_limit(pack, tmp_path, monkeypatch):
     assert (found.crossed, found.changes) == ("files", ())
 
 
+def test_what_was_hidden_from_who_watched_crosses_the_limit_all_the_same(pack, tmp_path):
+    work = laid(pack, tmp_path / "w")
+    put(tmp_path / "w/hidden/data", b"x" * 200_000)
+    (tmp_path / "w/hidden").chmod(0)
+    assert harvest.harvest(tmp_path / "w", work, 1_000_000).crossed is None
+    assert harvest.harvest(tmp_path / "w", work, 150_000).crossed == "disk"
+
+
 def test_folders_without_end_cross_a_limit_and_are_removed(pack, tmp_path):
     work = laid(pack, tmp_path / "w")
     script = "import os\nfor _ in range(3000):\n os.mkdir('d'); os.chdir('d')"

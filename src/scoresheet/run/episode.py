@@ -137,7 +137,7 @@ def _run(
     _keep(folder, ended, evidence.model_dump(mode="json"))
     if hosts is not None:
         (folder / NAMES).write_bytes(hosts.names.lines())
-    found = None if spec.work is None else _harvest(spec.work, place, folder)
+    found = None if spec.work is None else _harvest(spec.work, place, folder, limits.work_bytes)
     seen = Seen(
         manifest_sha256=spec.manifest_sha256,
         protocol=spec.manifest.protocol,
@@ -166,9 +166,9 @@ class _Harvest:
     kept: tuple[Change, ...]
 
 
-def _harvest(work: Work, place: Path, folder: Path) -> _Harvest:
+def _harvest(work: Work, place: Path, folder: Path, work_bytes: int) -> _Harvest:
     """What lies in the workspace, now that nobody can change it; the patch is kept in `folder`."""
-    found = harvest.harvest(place, work)
+    found = harvest.harvest(place, work, work.size_bytes + work_bytes)
     made = patch(found.changes)
     (folder / PATCH).write_bytes(made.text)
     judged = surface.judged(found.changes, work.frozen)

@@ -35,16 +35,21 @@ class Harvest:
     left_out: tuple[str, ...]
     """What is there but in no change, `path: why`; the first few, then how many more."""
     crossed: str | None
-    """The limit that what lies there crosses: `files`."""
+    """The limit that what lies there crosses: `files`, `disk`."""
     unread: tuple[bytes, ...] = ()
     """Files of the start that are no longer what they were, but too large to say how."""
 
 
-def harvest(root: Path, work: Work) -> Harvest:
-    """Everything that differs below `root` from the files of `work`. Nothing may write there any more."""
+def harvest(root: Path, work: Work, most_bytes: int | None = None) -> Harvest:
+    """Everything that differs below `root` from the files of `work`. Nothing may write there any more.
+
+    More than `most_bytes` on the disk cross the limit, also where the agent hid them from who watched it.
+    """
     reader = _Reader(work)
     fd = os.open(root, _FOLDER)
     reader.walk(fd)
+    if most_bytes is not None and reader.taken > most_bytes:
+        reader.crossed = reader.crossed or "disk"
     if reader.crossed is not None:
         return Harvest((), reader.said(), reader.crossed)
     changes = list(reader.changes.values())
@@ -82,6 +87,8 @@ class _Reader:
         """Paths of the start that are still there, changed or not, and of every file that was read."""
         self.changes: dict[bytes, Change] = {}
         self.unread: set[bytes] = set()
+        self.taken = 0
+        """Bytes on the disk."""
         self.crossed: str | None = None
 
     def said(self) -> tuple[str, ...]:
@@ -121,6 +128,7 @@ class _Reader:
         """A descriptor of the folder to go on with, or `None`."""
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         mode = status.st_mode
+        self.taken += status.st_blocks * 512
         if path == GIT and self._work.git:
             return None
         if stat.S_ISDIR(mode):
