@@ -9,6 +9,7 @@ contexts made here refuse to act as a client.
 import asyncio
 import contextlib
 import datetime
+import functools
 import os
 import ssl
 import threading
@@ -18,6 +19,8 @@ from typing import Any, Protocol, cast
 from scoresheet.errors import Usage
 from scoresheet.replay.hosts import split
 
+JAVA_PASSWORD = "changeit"
+"""No secret: what Java's own keystores have, and a keystore of certificates must have one."""
 _VALID = datetime.timedelta(days=30)
 _MOST_NAMES = 256
 """Certificates that one run makes: a client that asks for more names than that is refused."""
@@ -64,6 +67,16 @@ class Authority:
         )
         self.pem = _pem(certificate)
         """The authority's own certificate."""
+
+    @functools.cached_property
+    def java_truststore(self) -> bytes:
+        """The certificate as the keystore that Java reads; its password is `JAVA_PASSWORD`."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+        certificate = x509.load_pem_x509_certificate(self.pem)
+        entry = pkcs12.PKCS12Certificate(certificate, b"scoresheet")
+        return pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(JAVA_PASSWORD.encode()))
 
     def server(self) -> ssl.SSLContext:
         """A context for any connection: its certificate is chosen by the name that the client asks for."""

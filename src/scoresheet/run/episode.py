@@ -27,7 +27,8 @@ from scoresheet.run import grading, harvest, public, surface, workspace
 from scoresheet.run.agents.agent import PROGRAMS, Agent
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
-from scoresheet.run.oracle import by_work
+from scoresheet.run.judgments import TASK_VIEW
+from scoresheet.run.oracle import by_human, by_work
 from scoresheet.run.patch import Change, patch
 from scoresheet.run.plan import Episode
 from scoresheet.run.verdict import Crash, Verdict
@@ -135,8 +136,10 @@ def _run(
         raise Interrupted("the episode was interrupted", spec.episode.folder)
     journal_bytes = calls_path.read_bytes()
     _keep(folder, ended, evidence.model_dump(mode="json"))
-    if hosts is not None:
+    if hosts is not None and public.asks_us(opened.sockets):
         (folder / NAMES).write_bytes(hosts.names.lines())
+    if by_human(spec.task):
+        (folder / TASK_VIEW).write_bytes(task_view(spec.task, spec.tools, limits))
     found = None if spec.work is None else _harvest(spec.work, place, folder, limits.work_bytes)
     seen = Seen(
         manifest_sha256=spec.manifest_sha256,

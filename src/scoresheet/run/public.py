@@ -5,6 +5,7 @@ Four ways lead to the same recordings, because each kind of client knows only so
 system's bundle. docs/https says which client takes which.
 """
 
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from scoresheet.documents.manifest import Manifest
@@ -16,6 +17,7 @@ from scoresheet.sandbox.spec import Door
 
 CERTIFICATE = "/run/scoresheet/ca.pem"
 """Inside: the run's own certificate authority, the only one."""
+JAVA_CERTIFICATE = "/run/scoresheet/ca.p12"
 PROXY_PORT = 8072
 _TAKEN = range(8070, 8200)
 """Ports of other doors: a host that was recorded at one of these is reached through the proxy alone."""
@@ -67,14 +69,26 @@ def files(public: Public | None) -> tuple[tuple[str, bytes], ...]:
         return ()
     found = {str(Path(bundle).resolve()) for bundle in _BUNDLES if Path(bundle).is_file()}
     inside = sorted(bundle for bundle in found if bundle.startswith(("/etc/ssl/certs/", "/etc/pki/")))
-    return tuple((place, public.authority.pem) for place in (CERTIFICATE, *inside))
+    java = (JAVA_CERTIFICATE, public.authority.java_truststore)
+    return (*((place, public.authority.pem) for place in (CERTIFICATE, *inside)), java)
 
 
-def environment(public: Public | None, urls: dict[str, str]) -> dict[str, str]:
-    """Variables of the agent; none where the sandbox has no ports of its own, for there the network is the host's."""
-    if public is None or f"{WEB_DOORS}443" not in urls:
+def asks_us(doors: Container[str]) -> bool:
+    """Whether names are asked of us. Without isolation they are not: network and names are the host's."""
+    return DNS_DOORS[0] in doors
+
+
+def environment(public: Public | None, urls: Mapping[str, str]) -> dict[str, str]:
+    """Variables of the agent; none where network and names are the host's."""
+    if public is None or not asks_us(urls):
         return {}
     proxy = urls[PROXY_DOOR]
     proxied = {name: proxy for word in ("HTTP_PROXY", "HTTPS_PROXY") for name in (word, word.lower())}
     direct = dict.fromkeys(("NO_PROXY", "no_proxy"), _NOT_PROXIED)
-    return {**dict.fromkeys(_CERTIFICATE_VARIABLES, CERTIFICATE), **proxied, **direct}
+    java = f"-Djavax.net.ssl.trustStore={JAVA_CERTIFICATE} -Djavax.net.ssl.trustStorePassword={tls.JAVA_PASSWORD}"
+    return {
+        **dict.fromkeys(_CERTIFICATE_VARIABLES, CERTIFICATE),
+        **proxied,
+        **direct,
+        "JAVA_TOOL_OPTIONS": f"{java} -Djavax.net.ssl.trustStoreType=PKCS12",
+    }

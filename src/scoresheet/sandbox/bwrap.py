@@ -632,7 +632,8 @@ def _root() -> recipe.Root:
             links.append((name, os.readlink(name)))
         elif path.is_dir():
             folders.append(name)
-    etc = tuple(path for path in recipe.etc_candidates() if Path(path).exists())
+    java = sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))  # Java of Debian starts by reading it
+    etc = (*(path for path in recipe.etc_candidates() if Path(path).exists()), *java)
     return recipe.Root(tuple(links), tuple(folders), etc)
 
 

@@ -17,7 +17,9 @@ PROGRAMS = "/run/scoresheet"
 _ELSEWHERE = "/run/scoresheet/host"
 _TAKEN = tuple(Path(place) for place in (WORK, HOME, "/run", "/proc", "/dev", "/sys"))
 """Places inside that are not the host's: what lies below them on the host is bound under `_ELSEWHERE`."""
-_VISIBLE = tuple(Path(place) for place in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
+_VISIBLE = tuple(
+    Path(place) for place in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives")
+)
 """Host folders that every sandbox shows."""
 
 Files = tuple[tuple[str, bytes], ...]

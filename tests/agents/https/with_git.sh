@@ -1,0 +1,4 @@
+#!/bin/sh
+set -e
+git clone -q https://api.example.com/shop.git shop
+cat shop/answer.json

@@ -1,0 +1,224 @@
+"""Unmodified clients in the real sandbox: each calls a public host by its name and is answered from the pack."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scoresheet.documents.dns_record import DnsRecord
+from scoresheet.pack import freezer
+from scoresheet.pack.folder import Pack
+from scoresheet.pack.freeze import Settings
+from scoresheet.replay.journal import read_back
+from scoresheet.run import local
+from scoresheet.run.agents.spec import agent_of
+from scoresheet.run.prepare import Asked, plan_of
+from scoresheet.sandbox.bwrap import BwrapSandbox
+from scoresheet.sandbox.unisolated import UnisolatedSandbox
+from tests.replay.recordings import call
+from tests.run.packs import AGENTS, write_card
+
+HOST = "api.example.com"
+CLIENTS = AGENTS / "https"
+ITEM = '{"price": 12}'
+LARGE = bytes(range(256)) * 4096
+MADE = {"n": 1, "name": "cup"}
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "price?"}]}
+CHAT_ANSWER = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ITEM}}],
+}
+UPLOAD = {"body_text": "0" * 2_000_000, "headers": (("content-type", "text/plain"),)}
+JSON = (("content-type", "application/json"),)
+
+
+def encoded(body):
+    return base64.b64encode(body).decode()
+
+
+def repository(folder):
+    """Every file of a bare repository, as a server has it that knows nothing of git."""
+    work = folder / "work"
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run([*git, "init", "-q", "-b", "main", work], check=True)
+    (work / "answer.json").write_text(ITEM)
+    subprocess.run([*git, "-C", work, "add", "."], check=True)
+    subprocess.run([*git, "-C", work, "commit", "-q", "-m", "One"], check=True)
+    subprocess.run(["git", "clone", "-q", "--bare", work, folder / "shop.git"], check=True)
+    subprocess.run(["git", "-C", folder / "shop.git", "update-server-info"], check=True)
+    for path in sorted((folder / "shop.git").rglob("*")):
+        if path.is_file():
+            name = f"/shop.git/{path.relative_to(folder / 'shop.git')}"
+            query = "service=git-upload-pack" if name.endswith("info/refs") else None
+            yield call("GET", name, query=query, response_base64=encoded(path.read_bytes()))
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("public")
+    place = f"https://{HOST}/items/1"
+    calls = [
+        call("GET", "/items/1", text=ITEM, response_headers=JSON),
+        call("HEAD", "/items/1", text="", response_headers=(*JSON, ("content-length", "13"))),
+        call("POST", "/items", MADE, status=201, text="{}", response_headers=(*JSON, ("location", place))),
+        call("DELETE", "/items/1", status=204, text=""),
+        call("GET", "/old", status=302, text="", response_headers=(("location", place),)),
+        call("GET", "/cached", status=304, text="", response_headers=(("etag", '"1"'),)),
+        call("GET", "/stream", text="data: 1data: 2", stream=(7, 14), response_headers=(("x-a", "b"),)),
+        call("GET", "/large", response_base64=encoded(LARGE)),
+        call("POST", "/upload", request=UPLOAD),
+        call("POST", "/v1/chat/completions", CHAT, text=json.dumps(CHAT_ANSWER), response_headers=JSON),
+        *repository(folder),
+    ]
+    root = folder / "pack"
+    (root / "tasks").mkdir(parents=True)
+    task = {"task_id": "t", "prompt": "How much is it?", "tools": [], "expected": {"price": 12}}
+    task["calls"] = [json.loads(each.model_dump_json(exclude_defaults=True)) for each in calls]
+    (root / "tasks/t.json").write_text(json.dumps(task))
+    freezer.write(root, Settings(protocol="tool-replay-v2", upstreams=(("api", HOST),), repeats=1))
+    made = Pack.open(root)
+    write_card(made)
+    return made
+
+
+def perform(pack, out, agent, sandbox=BwrapSandbox, mounts=()):
+    found = agent_of(agent, Path.cwd(), mounts, (pack.root.resolve(),))
+    plan = plan_of(pack, found.identity, Asked(isolation=sandbox.name, seat="test"))
+    local.run(pack, found, plan, out, sandbox())
+    folder = out / "episodes/t/0.0"
+    row = json.loads((out / "rows.jsonl").read_text())
+    log = folder / "dns.jsonl"
+    names = [DnsRecord.model_validate_json(line) for line in log.read_text().splitlines()] if log.exists() else None
+    calls = [read_back(line) for line in (folder / "calls.jsonl").read_bytes().splitlines()]
+    return row, names, calls, folder
+
+
+def answered(found):
+    """The names that were asked and the calls, of an episode that went right."""
+    row, names, calls, folder = found
+    said = (folder / "stdout").read_text() + (folder / "stderr").read_text()
+    assert (row["success"], row["unauthorized"], row["isolation"]) == (1, 0, "proved"), said
+    assert {each.outcome for each in calls} == {"hit"}
+    assert {each.upstream for each in calls} == {"api"}
+    return {each.name: each.answer for each in names if each.type == "A"}, [each.path for each in calls]
+
+
+def python(name):
+    return f"{sys.executable} {CLIENTS / name}"
+
+
+@pytest.mark.parametrize(
+    ("agent", "count", "asks_names"),
+    [
+        (str(CLIENTS / "with_curl.sh"), 13, True),
+        (str(CLIENTS / "with_wget.sh"), 2, True),
+        (python("with_urllib.py"), 1, False),
+        (python("with_requests.py"), 7, False),
+        (python("with_httpx.py"), 10, True),
+        (python("with_aiohttp.py"), 21, True),
+        (f"node {CLIENTS / 'with_fetch.js'}", 2, True),
+        (f"node {CLIENTS / 'with_node_https.js'}", 1, True),
+    ],
+    ids=lambda value: Path(value).name if isinstance(value, str) else None,
+)
+def test_a_client_calls_the_public_host_and_is_answered_from_the_pack(tmp_path, pack, agent, count, asks_names):
+    names, paths = answered(perform(pack, tmp_path / "run", agent))
+    assert names == ({HOST: "address"} if asks_names else {})
+    assert len(paths) == count
+    assert paths[-1] == "/items/1" or "aiohttp" in agent
+
+
+def script(folder, text):
+    made = folder / "agent.sh"
+    made.write_text(f"#!/bin/sh\n{text}\necho '{ITEM}'\n")
+    made.chmod(0o755)
+    return str(made)
+
+
+def test_another_name_does_not_exist_and_the_question_is_kept(tmp_path, pack):
+    agent = script(
+        tmp_path, "curl --noproxy '*' https://telemetry.example.net/x; curl -m 5 https://1.1.1.1/ --noproxy '*'"
+    )
+    row, names, calls, folder = perform(pack, tmp_path / "run", agent)
+    said = (folder / "stderr").read_text()
+    assert "Could not resolve host: telemetry.example.net" in said
+    assert "Failed to connect to 1.1.1.1" in said or "Couldn't connect to server" in said
+    assert {(each.name, each.answer) for each in names} == {("telemetry.example.net", "no_such_name")}
+    assert calls == []
+    assert (row["success"], row["unauthorized"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "method", "path"),
+    [
+        ("curl -s https://api.other.example/x", "CONNECT", "api.other.example:443"),
+        ("curl -s http://api.other.example/x", "GET", "http://api.other.example/x"),
+        (
+            "curl -sk --noproxy '*' --resolve api.other.example:443:127.0.0.1 https://api.other.example/x",
+            "GET",
+            "https://api.other.example/x",
+        ),
+    ],
+)
+def test_a_call_to_a_host_that_was_not_recorded_is_an_unrecorded_call(tmp_path, pack, command, method, path):
+    row, _, calls, _ = perform(pack, tmp_path / "run", script(tmp_path, f"{command}; sleep 5"))
+    assert [(each.outcome, each.method, each.path, each.status) for each in calls] == [("miss", method, path, 403)]
+    assert (row["exit_reason"], row["unauthorized"]) == ("mismatch", 1)
+
+
+def test_a_client_that_does_not_trust_the_run_is_written_down(tmp_path, pack):
+    trusting_nobody = (
+        "import socket, ssl; context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT); "
+        f"context.wrap_socket(socket.create_connection(('{HOST}', 443)), server_hostname='{HOST}')"
+    )
+    agent = script(tmp_path, f'python3 -c "{trusting_nobody}"')
+    row, names, calls, _ = perform(pack, tmp_path / "run", agent)
+    assert [(each.name, each.answer) for each in names if each.type == "TLS"] == [(HOST, "refused_by_client")]
+    assert calls == []
+    assert row["unauthorized"] == 0
+
+
+def test_without_isolation_nothing_stands_in_for_the_hosts_own_network(tmp_path, pack):
+    agent = script(tmp_path, 'test -z "$HTTPS_PROXY$SSL_CERT_FILE" || exit 1')
+    row, names, calls, _ = perform(pack, tmp_path / "run", agent, UnisolatedSandbox)
+    assert (row["success"], row["isolation"]) == (1, "not_isolated")
+    assert (names, calls) == (None, [])
+
+
+@pytest.mark.long
+def test_the_openai_sdk_calls_the_public_host(tmp_path, pack):
+    names, paths = answered(perform(pack, tmp_path / "run", python("with_openai.py")))
+    assert names == {}  # it believes the proxy variables
+    assert paths == ["/v1/chat/completions"]
+
+
+@pytest.mark.long
+def test_java_calls_the_public_host(tmp_path, pack):
+    classes = tmp_path / "classes"
+    subprocess.run(["javac", "-d", classes, CLIENTS / "WithJava.java"], check=True)
+    names, paths = answered(perform(pack, tmp_path / "run", f"java -cp {classes} WithJava", mounts=(classes,)))
+    assert (names, paths) == ({HOST: "address"}, ["/items/1"])
+
+
+@pytest.mark.long
+def test_go_calls_the_public_host(tmp_path, pack):
+    program = tmp_path / "with_go"
+    subprocess.run(
+        ["go", "build", "-o", program, CLIENTS / "with_go.go"], check=True, env=os.environ | {"GO111MODULE": "off"}
+    )
+    _, paths = answered(perform(pack, tmp_path / "run", str(program)))
+    assert paths == ["/items/1"]
+
+
+def test_git_clones_from_the_recorded_host(tmp_path, pack):
+    row, _, calls, folder = perform(pack, tmp_path / "run", str(CLIENTS / "with_git.sh"))
+    assert row["success"] == 1, (folder / "stderr").read_text() + str([(each.path, each.outcome) for each in calls])
+    assert row["unauthorized"] == 0
+    assert calls[0].path == "/shop.git/info/refs?service=git-upload-pack"
