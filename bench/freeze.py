@@ -3,7 +3,8 @@
     python bench/freeze.py [--big-mib 1024] [--tasks 100000] [--rounds 3] [--folder DIR]
 
 Each peer is run side by side on the same bytes, in turns, after its answers were compared with ours. The best of the
-rounds counts on both sides. Everything is read from the page cache.
+rounds counts on both sides, by the clock, for the goals are about two processors; the CPU time is printed beside it and
+tells how much the machine could give. Everything is read from the page cache.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import importlib.metadata
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,19 @@ def best(rounds: int, *contestants: Callable[[], object]) -> list[float]:
     return times
 
 
+def cpu(contestant: Callable[[], object]) -> float:
+    """CPU seconds, user and system, of what the contestant starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    contestant()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def beside(*contestants: Callable[[], object]) -> str:
+    times = " and ".join(f"{min(cpu(contestant) for _ in range(3)):.2f} s" for contestant in contestants)
+    return f"CPU {times}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+
+
 def freeze(pack: Path) -> Manifest:
     output([*FREEZE, str(pack)])
     return Manifest.from_bytes((pack / "manifest.json").read_bytes(), "manifest.json")
@@ -69,11 +84,12 @@ def big(folder: Path, mib: int, rounds: int) -> None:
     ours |= {str(pack / path): sha256 for path, sha256 in frozen.tasks.items()}
     assert ours == theirs, "openssl and freeze give different digests"
     mine, their = best(rounds, lambda: freeze(pack), lambda: output(peer))
+    spent = beside(lambda: freeze(pack), lambda: output(peer))
     shutil.rmtree(pack)
     ratio = their / mine
     print(f"freeze, {mib} MiB in {FILES} files: {mine:.2f} s; openssl dgst -sha256: {their:.2f} s", end="; ")
     print(f"{ratio:.2f}x its speed (goal 1.6x: {verdict(ratio, 1.6, True)})")
-    print(f"  peer: {output(['openssl', 'version']).strip()}, one process over all files; {os.cpu_count()} processors")
+    print(f"  peer: {output(['openssl', 'version']).strip()}, one process over all files; {spent}")
 
 
 def many(folder: Path, count: int, rounds: int) -> None:
@@ -100,12 +116,14 @@ def many(folder: Path, count: int, rounds: int) -> None:
     theirs = {line[66:].removeprefix("./"): line[:64] for line in output(peer, cwd=pack).splitlines()}
     assert frozen.tasks == theirs, "sha256sum and freeze give different digests"
     mine, their = best(rounds, lambda: freeze(pack), lambda: output(peer, cwd=pack))
+    spent = beside(lambda: freeze(pack), lambda: output(peer, cwd=pack))
     shutil.rmtree(pack)
     ratio = mine / their
     print(f"freeze, {count} small tasks: {mine:.2f} s; find | xargs sha256sum: {their:.2f} s", end="; ")
     print(f"{ratio:.2f}x its time (goal at most 3x: {verdict(ratio, 3, False)})")
     print(
-        f"  peer: {output(['sha256sum', '--version']).splitlines()[0]}; it reads the bytes, freeze judges them as well"
+        f"  peer: {output(['sha256sum', '--version']).splitlines()[0]}; it reads the bytes, freeze judges them as well;"
+        f" {spent}"
     )
 
 
