@@ -57,7 +57,8 @@ class Manifest(Document):
     on_exhausted: Literal["last", "refuse"] = "last"
     excluded: Many[Exclusion] = ()
     upstreams: dict[str, str] = {}
-    """Name → the host that was recorded."""
+    """Name → the host that was recorded, with its port where that is not the usual one, and with the path that stood
+    before every recorded one: `api.example.com/v1`."""
     files: dict[str, FrozenFile] = {}
     """v2: every other frozen file."""
 

@@ -47,3 +47,8 @@ class Upstream:
         """`host` or `host:port`, as it stands in a `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """What the manifest says of it: the authority, and the path that every recorded one had before it."""
+        return self.authority + self.base
