@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @click.option("--expected", metavar="JSON", help="The right answer: a JSON object.")
 @click.option("--expect-stdout", is_flag=True, help="The right answer is the one that COMMAND gives.")
 @click.option("--batch", type=click.Path(path_type=Path), help="Many tasks: JSON lines, or a JSON or YAML list.")
-@click.option("--upstream", "upstreams", multiple=True, required=True, metavar="NAME=URL", help="A live service.")
+@click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="A live service.")
+@click.option("--mcp", metavar="SERVER", help="A live MCP server: its command, or its address.")
 @click.option("--openapi", "descriptions", multiple=True, metavar="[NAME=]FILE", help="Take the tools from here.")
 @click.option("--replace", is_flag=True, help="Record a task anew.")
 @click.option("--timeout-s", default=30.0, show_default=True, help="How long a service may stay silent.")
@@ -44,6 +45,7 @@ def command(
     expect_stdout: bool,
     batch: Path | None,
     upstreams: tuple[str, ...],
+    mcp: str | None,
     descriptions: tuple[str, ...],
     replace: bool,
     timeout_s: float,
@@ -53,14 +55,20 @@ def command(
 ) -> int:
     """Record a task of PACK: run COMMAND, and keep every call that it makes.
 
-    The environment variable NAME holds the address that COMMAND calls, as it will hold the replay's in a run. Nothing
-    is written unless COMMAND ends well; credentials never are.
+    The environment variable NAME holds the address that COMMAND calls, as it will hold the replay's in a run; an MCP
+    server is at $SCORESHEET_MCP_URL, and behind scoresheet-mcp for clients that speak stdio. Nothing is written unless
+    COMMAND ends well; credentials never are.
 
     \b
     Example: scoresheet record packs/shop --task refund-17 --prompt 'May order 17 be refunded?' \\
                --expected '{"refundable": true}' --upstream SHOP=https://shop.example.com -- python3 agent.py
              scoresheet record packs/shop --batch tasks.yaml --upstream SHOP=http://127.0.0.1:8001
+             scoresheet record packs/notes --task notes-1 --prompt 'How many notes?' --expect-stdout \\
+               --mcp 'npx @modelcontextprotocol/server-memory' -- python3 agent.py
     """
+    from importlib.resources import files
+
+    from scoresheet.record.mcp_server import McpServer
     from scoresheet.record.plan import batch as batch_of
     from scoresheet.record.take import Settings
     from scoresheet.record.upstream import Upstream
@@ -69,7 +77,21 @@ def command(
     if len({service.name for service in services}) < len(services):
         raise Usage("two services have one name", "--upstream")
     tools = tuple(tool for text in descriptions for tool in _described(text, services))
-    settings = Settings(pack, services, tools, replace, timeout_s, wall_clock_s, not_secret, batch is not None)
+    server = None if mcp is None else McpServer.parse(mcp)
+    if not services and server is None:
+        raise Usage("nothing to record is named", "record", "give --upstream NAME=URL, or --mcp SERVER")
+    settings = Settings(
+        pack=pack,
+        upstreams=services,
+        tools=tools,
+        replace=replace,
+        timeout_s=timeout_s,
+        wall_clock_s=wall_clock_s,
+        not_secret=not_secret,
+        mcp=server,
+        mcp_bridge=Path(str(files("scoresheet.sandbox.inside") / "mcp_stdio.py")),
+        quiet_command=batch is not None,
+    )
     if batch is not None and (task or prompt or expected or expect_stdout):
         raise Usage("--batch names tasks, prompts and answers itself", "--batch", "leave the other options out")
     with _ended_as_by_hand():

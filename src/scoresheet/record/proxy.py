@@ -48,13 +48,16 @@ class RecordingProxy:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         tools: Sequence[Tool] = (),
         tls: ssl.SSLContext | None = None,
+        streaming: Sequence[str] = (),
     ) -> None:
         """`timeout_s`: how long a service may stay silent; `tools`: what can be called by name; `tls`: whom to trust,
-        by default whom the system does.
+        by default whom the system does; `streaming`: services whose answers may stay open and silent, so that nothing
+        waits for their end.
         """
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
         self._tls = tls
+        self._streaming = frozenset(streaming)
         if tls is None and any(upstream.tls for upstream in upstreams):
             self._tls = ssl.create_default_context()
         self._lock = threading.Lock()
@@ -153,7 +156,7 @@ class RecordingProxy:
             while (message := reader.next()) is not None:
                 with self._lock:
                     place = next(self._sequence)
-                    self._busy += 1
+                    self._busy += name not in self._streaming
                 try:
                     match route(message):
                         case Forward(upstream, request):
@@ -164,7 +167,7 @@ class RecordingProxy:
                             usable = self._reply(reply, message, client)
                 finally:
                     with self._idle:
-                        self._busy -= 1
+                        self._busy -= name not in self._streaming
                         self._idle.notify_all()
                 if not usable:
                     return
@@ -207,6 +210,8 @@ class RecordingProxy:
                         answer.end()
                         break
                     answer.feed(data)
+                    if answer.started and upstream.name in self._streaming:
+                        server.settimeout(None)
         except TimeoutError:
             fault = "truncated" if answer.started else "timeout"
         except ssl.SSLCertVerificationError as error:

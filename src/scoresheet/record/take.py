@@ -20,7 +20,10 @@ from scoresheet.documents.manifest import DEFAULT_SEED
 from scoresheet.documents.row import episode_seed
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
-from scoresheet.record import commit, recorded
+from scoresheet.record import commit, mcp, recorded
+from scoresheet.record.exchange import Exchange
+from scoresheet.record.mcp_server import NAME as MCP_NAME
+from scoresheet.record.mcp_server import McpRecording, McpServer
 from scoresheet.record.plan import TaskPlan
 from scoresheet.record.proxy import DEFAULT_TIMEOUT_S, RecordingProxy
 from scoresheet.record.redact import Redaction, Replacement, redact
@@ -43,6 +46,9 @@ class Settings:
     timeout_s: float = DEFAULT_TIMEOUT_S
     wall_clock_s: float = DEFAULT_WALL_CLOCK_S
     not_secret: tuple[str, ...] = ()
+    mcp: McpServer | None = None
+    mcp_bridge: Path | None = None
+    """The program that carries MCP over stdio to an address."""
     quiet_command: bool = False
     """Keep the command's stderr to ourselves; it is shown when the command fails."""
 
@@ -88,27 +94,27 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
     """
     _may_record(plan, settings)
     tools = _described(settings)
-    with RecordingProxy(settings.upstreams, settings.timeout_s, tools) as proxy:
-        answer = _run(plan, settings, tools, proxy)
-        proxy.settle()
-        exchanges, problems = proxy.exchanges(), proxy.problems()
+    exchanges, problems, answer, heard, known = _taken(plan, settings, tools)
+    tools = tuple(({tool.name: tool for tool in tools} | {tool.name: tool for tool in heard.tools}).values())
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise Refused("the traffic can't be recorded", errors, plan.task_id)
     if not exchanges:
-        names = ", ".join(f"${upstream.name}" for upstream in settings.upstreams)
+        mcp_names = [f"${MCP_NAME} (or scoresheet-mcp)"] if settings.mcp else []
+        names = ", ".join([*(f"${upstream.name}" for upstream in settings.upstreams), *mcp_names])
         mend = f"the command must call the address in {names}; its own default address is not recorded"
         raise ScoresheetError("the command made no call through the proxy: nothing was recorded", plan.task_id, mend)
-    redaction = redact(exchanges, settings.not_secret, _own_credentials())
+    redaction = redact(exchanges, settings.not_secret, (*_own_credentials(), *known))
     if redaction.findings:
         raise Refused("a credential can't be taken out", redaction.findings, plan.task_id)
+    _no_secret_in_tools(plan, heard.tools, redaction)
     expected = _without_secrets(plan, answer, redaction)
-    hosts = {upstream.name: upstream.authority for upstream in settings.upstreams}
+    hosts = {upstream.name: upstream.place for upstream in settings.upstreams}
     draft = recorded.Draft(plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, tools, plan.members)
     with commit.locked(settings.pack):
         changes = recorded.add(draft, commit.read(settings.pack), settings.replace)
         commit.write(settings.pack, changes.files)
-    warnings = [problem for problem in problems if problem.severity == "warning"]
+    warnings = [problem for problem in (*problems, *heard.findings) if problem.severity == "warning"]
     if plan.expected is not None and isinstance(answer, dict) and not _matches(plan.expected, answer):
         what = "the command's own answer is not the expected one"
         warnings.append(Finding("record-answer", plan.task_id, what, "look which of the two is wrong", "warning"))
@@ -124,6 +130,30 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
         (*warnings, *changes.findings),
         tuple(sorted(changes.files)),
     )
+
+
+def _taken(
+    plan: TaskPlan, settings: Settings, tools: Sequence[Tool]
+) -> tuple[tuple[Exchange, ...], tuple[Finding, ...], JsonValue, mcp.Heard, tuple[str, ...]]:
+    """Exchanges, problems, the command's answer, what was heard over MCP, and credentials that were shown there."""
+    upstreams, server = settings.upstreams, settings.mcp
+    if server is not None and server.upstream is not None:
+        upstreams = (*upstreams, server.upstream)
+    with (
+        tempfile.TemporaryDirectory(prefix="scoresheet-mcp-") as folder,
+        RecordingProxy(upstreams, settings.timeout_s, tools, streaming=(MCP_NAME,)) as proxy,
+    ):
+        recording = None if server is None else McpRecording(server, Path(folder), settings.mcp_bridge)
+        with contextlib.ExitStack() as stack:
+            more = {} if recording is None else stack.enter_context(recording.environment(proxy.addresses))
+            answer = _run(plan, settings, tools, proxy, more)
+        proxy.settle()
+        recorded_all, problems = proxy.exchanges(), proxy.problems()
+        over_mcp = tuple(each for each in recorded_all if each.request.upstream == MCP_NAME)
+        heard = mcp.Heard((), (), ()) if recording is None else recording.heard(over_mcp)
+    exchanges = tuple(each for each in recorded_all if each.request.upstream != MCP_NAME)
+    kept = tuple(problem for problem in problems if problem.where != MCP_NAME or problem.severity == "error")
+    return (*exchanges, *heard.exchanges), kept, answer, heard, mcp.secrets_of(over_mcp)
 
 
 def _may_record(plan: TaskPlan, settings: Settings) -> None:
@@ -147,13 +177,17 @@ def _described(settings: Settings) -> tuple[Tool, ...]:
     return tuple((tools | {tool.name: tool for tool in settings.tools}).values())
 
 
-def _run(plan: TaskPlan, settings: Settings, tools: Sequence[Tool], proxy: RecordingProxy) -> JsonValue:
+def _run(
+    plan: TaskPlan, settings: Settings, tools: Sequence[Tool], proxy: RecordingProxy, more: Mapping[str, str]
+) -> JsonValue:
     """Run the command under the agent contract (docs/agents); its answer, `None` when it gave none."""
     with tempfile.TemporaryDirectory(prefix="scoresheet-record-") as folder:
         task, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         view = canonical.line(_view(plan, tools))
         task.write_bytes(view)
-        environment = _environment(plan, proxy.addresses) | {
+        services = {name: address for name, address in proxy.addresses.items() if name != MCP_NAME}
+        environment = _environment(plan, services) | {
+            **more,
             "SCORESHEET_CALL_URL": proxy.call_address,
             "SCORESHEET_TASK": str(task),
             "SCORESHEET_ANSWER": str(answer),
@@ -231,6 +265,13 @@ def _view(plan: TaskPlan, tools: Sequence[Tool]) -> dict[str, JsonValue]:
         "limits": plan.members.get("limits", {}),
         "answer_schema": plan.members.get("answer_schema"),
     }
+
+
+def _no_secret_in_tools(plan: TaskPlan, tools: Sequence[Tool], redaction: Redaction) -> None:
+    for tool in tools:
+        if found := redaction.credentials.found(canonical.pretty(tool.as_json()).decode()):
+            what = f"a credential ({found[0][2]}) stands in the description of the tool {tool.name}"
+            raise Refused(what, [Finding("record-secret-in-tool", tool.name, what, "take it out")], plan.task_id)
 
 
 def _matches(expected: Mapping[str, JsonValue], answer: Mapping[str, JsonValue]) -> bool:
