@@ -4,6 +4,7 @@ import base64
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,8 @@ def test_ignored_members_and_named_headers_decide_as_the_tool_says() -> None:
         Request("api", "POST", "/pay", (*JSON, ("x-tenant", who)), b'{"at":2,"a":1}') for who in ("red", "blue")
     )
     assert text(session.ask(red)) == "{}"
+    assert session.ask(red).verdict.ignored == ("/json/at",)
+    assert session.ask(replace(red, body=b'{"a":1}')).verdict.ignored == ()
     nearest = miss(session.ask(blue)).nearest()
     assert nearest is not None
     assert nearest.difference == ('header x-tenant: recorded "red", asked "blue"',)

@@ -60,6 +60,11 @@ def test_calls_are_counted_summed_and_quoted():
     assert (row.tool_calls, row.repeated_calls, row.recorded_latency_ms) == (2, 1, 12.0)
 
 
+def test_every_use_of_an_ignore_rule_is_counted():
+    row = seen(call(tool="pay", ignored=["/json/at"]), call(tool="pay", ignored=["/json/at", "/query/t"]))
+    assert row.ignored == {"pay /json/at": 2, "pay /query/t": 1}
+
+
 def test_a_malformed_request_and_an_answer_are_no_tool_calls():
     assert seen(call("malformed"), call("answer")).tool_calls == 0
 

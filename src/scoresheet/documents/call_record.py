@@ -49,6 +49,8 @@ class CallRecord(Document):
     latency_ms_recorded: float = 0.0
     tool: str | None = None
     schema_errors: Many[str] = ()
+    ignored: Many[str] = ()
+    """The tool's `ignore` rules that took something out of the request before it was compared."""
     nearest: Nearest | None = None
     body: JsonValue = None
     """The body as text when it is UTF-8, else `{"base64": …}`; cut at 64 KiB. What was wrong, when it is malformed."""

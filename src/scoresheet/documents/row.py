@@ -50,6 +50,8 @@ class Row(Document):
     repeated_calls: int
     mismatches: Many[Mismatch] = ()
     schema_errors: Many[str] = ()
+    ignored: dict[str, int] = {}
+    """`TOOL RULE` → in how many calls that `ignore` rule took something out before the request was compared."""
     schema_unchecked: Many[str] = ()
     """Tools whose arguments could not be checked: v1 without `tools/<name>.json` or `http`."""
     model_calls: int | None = None

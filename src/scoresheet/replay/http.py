@@ -952,6 +952,7 @@ def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: A
         "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
         "tool": answer.verdict.tool,
         "schema_errors": answer.verdict.errors,
+        "ignored": answer.verdict.ignored,
         "nearest": nearest,
         "body": journals.body_text(request.body),
     }

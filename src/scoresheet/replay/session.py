@@ -57,6 +57,8 @@ class Verdict:
     tool: str | None = None
     """The tool that the request is a call of; `None` when that can't be told."""
     errors: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """The tool's `ignore` rules that took something out of the request before it was compared: each weakens the test."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +273,9 @@ class Tape:
         )
 
     def _look(self, request: Request, verdict: Verdict) -> Looked:
-        digests = self._digests(request)
+        digests, ignored = self._digests(request)
+        if ignored:
+            verdict = replace(verdict, ignored=ignored)
         for digest in digests:
             if sequence := self.sequences.get(digest):
                 return self._found(digest, sequence, verdict, request)
@@ -287,14 +291,18 @@ class Tape:
             beyond = Miss("exhausted", digest, verdict, request, self, True, len(sequence))
         return Found(digest, verdict, tuple([Hit(recorded, False, verdict) for recorded in sequence]), beyond)
 
-    def _digests(self, request: Request) -> tuple[str, ...]:
+    def _digests(self, request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Fingerprints to look up, in order; the ignore rules that removed something."""
         if self.protocol == "tool-replay-v1":
-            return fingerprint.v1_of(request)
+            return fingerprint.v1_of(request), ()
         _, vary, ignore = self._toolbox.rules_for(request)
-        return (fingerprint.v2(request, vary, ignore),)
+        if not ignore:
+            return (fingerprint.v2(request, vary),), ()
+        found = fingerprint.canonical(request, vary, ignore)
+        return (found.fingerprint,), found.removed
 
     def _digest(self, request: Request) -> str:
-        digests = self._digests(request)
+        digests, _ = self._digests(request)
         return digests[0] if digests else ""
 
     def _verdict(self, request: Request) -> Verdict:
