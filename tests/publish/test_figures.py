@@ -1,6 +1,7 @@
 from fractions import Fraction as F
 
 from scoresheet.documents.row import Row
+from scoresheet.publish.decisions import of_k
 from scoresheet.publish.figures import Figures, Method, ends_text, figures, figures_sha256
 from scoresheet.publish.outcomes import fold
 from tests.publish.runs import A, B, plan, row, rows
@@ -43,5 +44,6 @@ def test_the_cost_axis_is_of_episodes_that_ran():
 
 def test_the_digest_is_a_golden_one():
     outcomes = fold(plan(), [("rows.jsonl:1", one) for one in rows(B)])
-    digest = figures_sha256(plan(), outcomes, figures(plan(), outcomes, "cluster"))
-    assert digest == "76860ef3ea7a52cc63e52f0a0b9c05d9de91dd91bc02f64d0e2d9c61b509c3ce"
+    there = figures(plan(), outcomes, "cluster")
+    digest = figures_sha256(plan(), outcomes, there, of_k(plan(), there))
+    assert digest == "8bbe92c4b20c249ed3c627b2c27f77b0e5a04566ae6949561d6f431003cac5f5"

@@ -165,8 +165,8 @@ def test_no_unauthorized_call_still_bounds_the_rate():
 
 def test_tasks_never_and_sometimes_solved_are_listed():
     found = report(plan(), rows(A))
-    assert found.never_solved == ("t04",)
-    assert found.sometimes_solved == ("t02", "t03", "t07", "t09", "t11")
+    assert found.negative_results.never_solved == ("t04",)
+    assert found.negative_results.sometimes_solved == ("t02", "t03", "t07", "t09", "t11")
 
 
 def test_tokens_per_success_is_the_whole_bill_over_the_successes():

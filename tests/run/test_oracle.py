@@ -91,7 +91,6 @@ def test_no_answer_is_never_right():
         ({"oracle": {"kind": "pytest", "test_command": "'", "tests": ["t"]}, "kind": "workspace"}, "can't be read"),
         ({"oracle": {"kind": "pytest", "test_command": "pytest", "tests": ["t"]}}, "workspace"),
         ({"oracle": {"kind": "schema", "output_file": "a.json"}, "kind": "workspace"}, "output_schema"),
-        ({"oracle": {"kind": "human"}}, "human"),
         ({"expected": {"a": 1}, "kind": "drill"}, "drill"),
         ({"expected": {"a": 1}, "answer_schema": {"type": "nonsense"}}, "JSON Schema"),
         ({"expected": {"a": 1}, "answer_schema": {"$ref": "https://example.com/x.json"}}, "JSON Schema"),

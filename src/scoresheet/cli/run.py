@@ -9,6 +9,7 @@ from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
+    from scoresheet.documents.report import Report
     from scoresheet.documents.run_plan import RunPlan
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
@@ -86,8 +87,10 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         raise Incomplete(
             "episodes were lost to failures on our side", str(out), f"scoresheet run … --out {out} --resume"
         )
-    show_report(out, as_json)
+    report = show_report(out, as_json)
     say(f"run: {out}")
+    if report.pending:
+        raise Incomplete(f"{report.pending} episodes wait for a human", str(out), f"scoresheet judge {out}")
     return 0
 
 
@@ -171,13 +174,21 @@ def baselines_for(source: str | None, pack: "Pack", out: Path, plan: "RunPlan", 
     return make(pack, place, plan.isolation, 1, plan.jobs, quiet)
 
 
-def show_report(out: Path, as_json: bool) -> None:
-    """The report of a run, on stdout, and in the run directory as text, JSON and Markdown: a draft until admissible."""
+def show_report(out: Path, as_json: bool) -> "Report":
+    """The report of a run, on stdout and in the run directory: a draft until admissible."""
+    from scoresheet.publish import block
+
+    report = keep_report(out)
+    click.echo(report.text() if as_json else block.text(report), nl=False)
+    return report
+
+
+def keep_report(out: Path) -> "Report":
+    """The report of a run, written into the run directory as text, JSON and Markdown."""
     from scoresheet.publish import block, run_folder
     from scoresheet.run import journal
 
     report = run_folder.read(out).report()
-    text = block.text(report)
-    for name, content in (("txt", text), ("json", report.text()), ("md", block.markdown(report))):
+    for name, content in (("txt", block.text(report)), ("json", report.text()), ("md", block.markdown(report))):
         journal.replace_file(out / f"report.{name}", content.encode())
-    click.echo(report.text() if as_json else text, nl=False)
+    return report

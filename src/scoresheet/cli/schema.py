@@ -16,6 +16,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "chained-receipt": ("receipt", "ChainedReceipt"),
     "row": ("row", "Row"),
     "confound": ("confound", "Confound"),
+    "judgment": ("judgment", "Judgment"),
     "pack-record": ("pack_record", "PackRecord"),
     "call-record": ("call_record", "CallRecord"),
     "evidence": ("evidence", "Evidence"),

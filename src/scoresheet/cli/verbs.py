@@ -11,6 +11,7 @@ VERBS: dict[str, str] = {
     "run": "Run an agent on a frozen pack, isolated, and print the report.",
     "baseline": "Run the null and the oracle agent: is the pack itself sound?",
     "report": "Print the report of a run, or why it is not admissible.",
+    "judge": "Judge blind what no program could: episodes that wait for a human.",
     "confound": "Add a dated entry to a run's confound log.",
     "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",

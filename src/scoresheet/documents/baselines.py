@@ -18,6 +18,8 @@ class Baseline(ToolDocument):
     """Planned, so that a lost episode is never a smaller denominator."""
     failing: Many[TaskId] = ()
     """Tasks that did not score what they must: 0 for null, 1 for oracle."""
+    unjudged: Annotated[int, Field(ge=0)] = 0
+    """Episodes of the oracle agent that only a human could judge: no success, and no failing task either."""
     rows_sha256: Sha256
     """Digest of the baseline run's rows.jsonl."""
 

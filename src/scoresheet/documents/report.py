@@ -12,16 +12,23 @@ from pydantic import ConfigDict, Field, model_serializer
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
 from scoresheet.canonical import JsonValue
+from scoresheet.documents.decisions import (
+    Count,
+    Decisions,
+    Ends,
+    HumanJudging,
+    NamedFigure,
+    NegativeResults,
+    NoInterval,
+    PassK,
+    Share,
+)
 from scoresheet.documents.manifest import Exclusion, Protocol
 from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument
 from scoresheet.errors import Finding, Refused
 
 NOT_DECLARED: Literal["not declared"] = "not declared"
 NotDeclared = Literal["not declared"]
-Share = Annotated[float, Field(ge=0, le=1)]
-Ends = Annotated[tuple[float, float], Field(strict=False)]
-NoInterval = Annotated[str, Field(pattern=r"^none \([0-9]+ (tasks|clusters)\)$")]
-Count = Annotated[int, Field(ge=0)]
 
 _PLAIN = re.compile(r"success_(mean|ci95)")
 _RETRIED = re.compile(r"success_after_[1-9][0-9]*_retries_(mean|ci95)")
@@ -44,6 +51,14 @@ class TaskResult(ToolDocument):
     timeouts: Count
     exit_reasons: Many[str]
     """One a repeat, in order of repeat; `missing` where there is no row."""
+    success: Many[int | None] = ()
+    """One a repeat: the whole vector; `null` where an episode is not scored."""
+    tool_calls: Many[int] = ()
+    tokens: Many[int | None] = ()
+    """One a repeat; empty when no episode counts them. So are the three below, without a workspace."""
+    patch_lines: Many[int | None] = ()
+    tests_identical: Many[int | None] = ()
+    test_files_changed: Many[int | None] = ()
 
 
 class Statistics(ToolDocument):
@@ -138,11 +153,19 @@ class Report(ToolDocument):
     rows_sha256: Sha256
     figures_sha256: Sha256
     """On it two honest hosts agree: figures and per-task outcomes, without clocks, host, paths or agent."""
+    primary: NamedFigure | None
+    """The figure that the card declares; `null`: no card says it."""
+    secondary: Many[NamedFigure]
+    decisions: Decisions
+    pass_k: PassK
+    negative_results: NegativeResults
+    judging: HumanJudging | None
+    """`null`: no episode is for a human to judge."""
+    pending: Count
+    """Episodes that wait for a human."""
     schema_unchecked: Many[str]
     """Tools whose arguments could not be checked."""
     repeats_run: Count
-    never_solved: Many[TaskId]
-    sometimes_solved: Many[TaskId]
     cost: CostAxis
     statistics: Statistics
     notes: Many[str]

@@ -12,6 +12,7 @@ from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.errors import Finding
 from scoresheet.publish.outcomes import Outcomes
+from scoresheet.run.judgments import Judgments
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,13 @@ class Card:
     excluded: tuple[Exclusion, ...] | None = None
     """What a v1 manifest can't hold; `None`: the card says nothing."""
     upstreams: Mapping[str, str] | None = None
+    primary: str | None = None
+    """What the card declares to be reported; `None` when it is not complete."""
+    secondary: tuple[str, ...] = ()
+    human_minutes: float | None = None
+    """Its estimate, a task."""
+    git_sha: str | None = None
+    fixture_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class Evidence:
     baselines: Baselines | None = None
     confounds: tuple[str, ...] | None = None
     """Entries of the confound log as people read them, which may be none; `None`: there is no log."""
+    judgments: Judgments | None = None
+    """Decisions of human judges; `None`: there is no judgments file."""
     findings: tuple[Finding, ...] = ()
     """What is wrong with the files themselves."""
     torn: int = 0
@@ -154,7 +164,7 @@ def _episodes(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> list[Rea
     for state, what in (
         ("missing", "have no row"),
         ("harness_error", "were lost by an error of scoresheet's own"),
-        ("pending", "wait for a human's judgment"),
+        ("pending", "wait for a human's judgment (`scoresheet judge RUN`)"),
     ):
         those = [  # of a task that was refused no episode is missing: its receipt is the reason
             f"{o.task_id}/{o.repeat}"

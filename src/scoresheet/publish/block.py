@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.documents.report import Report, metric_name
+from scoresheet.publish import decisions
 
 BANNER = "DRAFT: not admissible, not a score"
 CONFOUND_LOG = "confounds.jsonl"
@@ -33,6 +34,8 @@ def markdown(report: Report) -> str:
         shares = (task.successes, task.schema_ok, task.unauthorized, task.timeouts)
         cells = [task.task_id, *(f"{count}/{task.planned}" for count in shares), _tally(task.exit_reasons)]
         parts.append(f"| {' | '.join(cells)} |")
+    parts += ["", "### Negative results", ""]
+    parts += [f"- {key.replace('_', ' ')} — {_escaped(value)}" for key, value in _negative(report)]
     if report.reasons:
         parts += ["", "Not admissible:", "", *(f"- {_escaped(reason)}" for reason in report.reasons)]
     return "\n".join(parts) + "\n"
@@ -73,13 +76,14 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     yield "rows_sha256", report.rows_sha256
     yield "figures_sha256", report.figures_sha256
 
+    yield from _decided(report)
+    yield from _negative(report)
+
     if report.calibration is not None:
         apart = report.calibration
         share = f"{apart.successes} of {apart.planned} episodes of {apart.tasks} train_like tasks succeeded"
         yield "calibration", f"{share}; in no figure"
     yield "repeats_run", str(report.repeats_run)
-    yield "never_solved", ", ".join(report.never_solved) or "none"
-    yield "sometimes_solved", ", ".join(report.sometimes_solved) or "none"
     latency = report.cost.recorded_latency_ms_mean
     yield "recorded_latency_ms_mean", "none" if latency is None else _four(latency)
     if report.cost.recorded_latency_ms_ci95 is not None:
@@ -98,6 +102,53 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
         yield "n_eff", noise
     for note in report.notes:
         yield "note", note
+
+
+def _decided(report: Report) -> Iterator[tuple[str, str]]:
+    """The card's own figures first, then every row of the decision table, then k of the repeats."""
+    if report.primary is None:
+        yield "primary", "none: no complete protocol card declares one"
+    else:
+        yield "primary", f"{report.primary.name} = {report.primary.text}"
+    for each in report.secondary:
+        yield "secondary", f"{each.name} = {each.text}"
+    for name, value in decisions.texts(report.decisions).items():
+        yield "decision", f"{name} = {value}"
+    of_k = report.pass_k
+    if of_k.why_not is not None:
+        yield "pass_at_k", f"{decisions.NOT_COMPUTED}{of_k.why_not}"
+        yield "pass_hat_k", f"{decisions.NOT_COMPUTED}{of_k.why_not}"
+    else:
+        yield "pass_at_k", ", ".join(f"k={each.k} {_four(each.pass_at_k)}" for each in of_k.of)
+        yield "pass_hat_k", ", ".join(f"k={each.k} {_four(each.pass_hat_k)}" for each in of_k.of)
+
+
+def _negative(report: Report) -> Iterator[tuple[str, str]]:
+    """The negative results: no option leaves them out."""
+    found = report.negative_results
+    yield "never_solved", ", ".join(found.never_solved) or "none"
+    yield "sometimes_solved", ", ".join(found.sometimes_solved) or "none"
+    yield "exits", ", ".join(f"{name} {count}" for name, count in found.exit_reasons.items())
+    for each in found.tampering:
+        yield "tampering", f"{each.task_id}: {each.kind}: {each.what} (in {', '.join(each.attempts)})"
+    if not found.tampering:
+        yield "tampering", "none seen"
+    for task in found.not_run:
+        yield "not_run", f"{task.task_id}: leaf {task.leaf or 'unknown'}: {task.why}"
+    if not found.not_run:
+        yield "not_run", "none"
+    for gap in found.gaps:
+        size = {True: "smaller than", False: "larger than", None: "without"}[gap.smaller_than_interval]
+        yield "gap", f"to the {gap.to} {_four(gap.gap)}, {size} the interval"
+    if not found.gaps:
+        yield "gap", "to the baselines: not known, they were not run"
+    unseen = "of any size" if found.unseen_below is None else f"under {_four(found.unseen_below)}"
+    yield "gap", f"to another agent: one {unseen} is smaller than what this run can show"
+    if report.judging is not None:
+        by = report.judging
+        who = f" by {', '.join(by.judges)}" if by.judges else ""
+        yield "judged", f"{by.judged} episodes{who}, blind; {by.pending} pending"
+        yield "judgments_head", f"{by.judgments_head} ({by.judgments_lines} lines)"
 
 
 def one_line(value: str) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from scoresheet import canonical, digest
 from scoresheet.canonical import JsonValue
+from scoresheet.documents.decisions import PassK
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.publish.outcomes import Outcome, Outcomes
 from scoresheet.stats import resample, rows_v1
@@ -123,8 +124,11 @@ def _tokens(tasks: tuple[TaskFigures, ...], start: bytes) -> CostPerSuccess | No
     return cost_per_success(costs, [task.successes for task in tasks], start)
 
 
-def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures) -> digest.Digest:
-    """The digest of the figures and of every task's outcomes: no clocks, no host, no paths, no agent."""
+def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures, of_k: PassK) -> digest.Digest:
+    """The digest of the figures and of every task's outcomes: no clocks, no host, no paths, no agent.
+
+    What is derived from these alone, such as shares of the decision table, needs no place of its own in it.
+    """
     value: JsonValue = {
         "manifest_sha256": plan.manifest_sha256,
         "seed": plan.seed,
@@ -139,6 +143,7 @@ def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures) -> digest.
         "schema_ok_rate": str(nearest(found.schema_ok.mean)),
         "recorded_latency_ms_mean": str(nearest(found.recorded_latency_ms.mean)) if found.recorded_latency_ms else None,
         "exit_reasons": outcomes.exit_reasons,
+        "pass_k": [[each.k, f"{each.pass_at_k:.4f}", f"{each.pass_hat_k:.4f}"] for each in of_k.of],
         "tasks": [
             {
                 "task_id": task.task_id,
@@ -150,6 +155,8 @@ def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures) -> digest.
                         "unauthorized": outcome.unauthorized,
                         "timeout": outcome.timeout,
                         "exit_reason": outcome.exit_reason,
+                        "limit": outcome.limit,
+                        **_left(outcome),
                     }
                     for outcome in task.repeats
                 ],
@@ -158,6 +165,17 @@ def figures_sha256(plan: RunPlan, outcomes: Outcomes, found: Figures) -> digest.
         ],
     }
     return digest.of(canonical.jcs_fast(value))
+
+
+def _left(outcome: Outcome) -> dict[str, JsonValue]:
+    """What lay in the workspace; where the clock cut the episode, that is the clock's doing."""
+    if outcome.patch_lines is None or outcome.timeout:
+        return {}
+    return {
+        "patch_lines": outcome.patch_lines,
+        "tests_identical": outcome.tests_identical,
+        "test_files_changed": outcome.test_files_changed,
+    }
 
 
 def ends_text(ends: Interval | None) -> list[str] | None:

@@ -4,7 +4,7 @@ Planned episodes are the denominators: what is missing, pending or was lost by o
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -14,6 +14,7 @@ from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding
 
 State = Literal["scored", "pending", "harness_error", "missing"]
+Kind = Literal["frozen test changed", "grading surface touched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,27 @@ class Outcome:
     tool_calls: int = 0
     repeated_calls: int = 0
     tokens: int | None = None
+    """Of every attempt that the agent is answerable for, as are the bill's microseconds."""
+    billed_us: int = 0
+    limit: str | None = None
+    """The limit that ended it."""
+    patch_lines: int | None = None
+    tests_identical: int | None = None
+    test_files_changed: int | None = None
+    tests_added: int = 0
     proved: bool = False
     """True when isolation was proved in every attempt of this episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Something that an agent did to what grades it."""
+
+    task_id: str
+    kind: Kind
+    what: str
+    attempts: tuple[tuple[int, int], ...]
+    """(repeat, attempt) of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +70,8 @@ class Outcomes:
     """Tools whose arguments could not be checked."""
     harness_errors: int
     """Attempts that were lost by our own failure, reruns included."""
+    touched: tuple[Touched, ...] = ()
+    """Of every attempt of every task, counted or not."""
 
     def count(self, state: State) -> int:
         """Episodes in that state."""
@@ -84,6 +106,7 @@ class Ledger:
     _models: set[str] = field(default_factory=set)
     _unchecked: set[str] = field(default_factory=set)
     _harness_errors: int = 0
+    _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for task in self.plan.tasks:
@@ -108,6 +131,8 @@ class Ledger:
         self._models.update(row.models)
         self._unchecked.update(row.schema_unchecked)
         self._harness_errors += row.exit_reason == "harness_error"
+        for kind, what in _tampering(row):
+            self._touched.setdefault((row.task_id, kind, what), set()).add((row.repeat, row.attempt))
 
     def bad_line(self, finding: Finding) -> None:
         """Take note of a line that is no row."""
@@ -117,9 +142,10 @@ class Ledger:
         """The outcomes of all that was added."""
         order = sorted(self._attempts, key=lambda key: (key[0].encode(), key[1]))
         episodes = tuple(self._resolve(*key) for key in order)
+        touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
         return Outcomes(
             episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
-            self._harness_errors,
+            self._harness_errors, touched,
         )  # fmt: skip
 
     def _resolve(self, task_id: str, repeat: int) -> Outcome:
@@ -156,7 +182,15 @@ class Ledger:
             scored += attempt.outcome.state != "harness_error"
         assert counted is not None
         proved = all(attempt.outcome.proved for attempt in attempts)
-        return replace(counted.outcome, attempts=len(by_number), proved=proved)
+        paid = [attempt.outcome for attempt in by_number.values() if attempt.outcome.state != "harness_error"]
+        counts = [outcome.tokens for outcome in paid if outcome.tokens is not None]
+        return replace(
+            counted.outcome,
+            attempts=len(by_number),
+            proved=proved,
+            tokens=sum(counts) if paid and len(counts) == len(paid) else None,
+            billed_us=sum(outcome.elapsed_us for outcome in paid),
+        )
 
     def _find(self, rule: str, where: str, what: str) -> None:
         self._findings.append(Finding(rule, where, what))
@@ -185,8 +219,22 @@ def _outcome(row: Row) -> Outcome:
         tool_calls=row.tool_calls,
         repeated_calls=row.repeated_calls,
         tokens=tokens,
+        limit=row.limit,
+        patch_lines=row.patch_lines,
+        tests_identical=row.tests_identical,
+        test_files_changed=row.test_files_changed,
+        tests_added=len(row.tests_added),
         proved=row.isolation == "proved",
     )
+
+
+def _tampering(row: Row) -> Iterator[tuple[Kind, str]]:
+    for path in row.tests_changed:
+        yield "frozen test changed", path
+    if row.tests_identical == 0 and not row.tests_changed:
+        yield "frozen test changed", "which one is not recorded"
+    for what in row.grading_surface:
+        yield "grading surface touched", what
 
 
 def fold(plan: RunPlan, rows: Iterable[tuple[str, Row]]) -> Outcomes:

@@ -1,10 +1,11 @@
 """Run plan and outcomes in, report out. Pure: what the run directory holds is read by `publish.run_folder`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
+from scoresheet.documents.decisions import HumanJudging
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.documents.report import (
     NOT_DECLARED,
@@ -17,9 +18,12 @@ from scoresheet.documents.report import (
     TaskResult,
 )
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
+from scoresheet.publish import decisions
 from scoresheet.publish.admissible import Card, Evidence, Reason, counted, reasons
 from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
-from scoresheet.publish.outcomes import Outcomes
+from scoresheet.publish.negative import negative
+from scoresheet.publish.outcomes import Outcome, Outcomes
+from scoresheet.run.judgments import Judgments
 from scoresheet.stats import resample
 from scoresheet.stats.interval import Estimate, Interval
 from scoresheet.stats.rounding import downward, nearest, upward
@@ -37,8 +41,12 @@ def build(
     network = live_network(plan, outcomes)
     card = evidence.card
     calibration = _calibration(plan, outcomes, evidence)
+    whole = plan, outcomes
     plan, outcomes = _only(plan, outcomes, counted(plan, card))
     found = figures(plan, outcomes, method)
+    table = decisions.decisions(plan, found, evidence)
+    primary, secondary = decisions.declared(card, plan, found, table)
+    of_k = decisions.of_k(plan, found)
     return Report(
         draft=bool(unmet),
         confounds=None if evidence.confounds is None else len(evidence.confounds),
@@ -79,11 +87,16 @@ def build(
         receipts_head=evidence.receipts_head,
         card_sha256=card.sha256 if card else None,
         rows_sha256=rows_sha256,
-        figures_sha256=figures_sha256(plan, outcomes, found),
+        figures_sha256=figures_sha256(plan, outcomes, found, of_k),
+        primary=primary,
+        secondary=secondary,
+        decisions=table,
+        pass_k=of_k,
+        negative_results=negative(whole, (plan, outcomes), found, evidence),
+        judging=_judging(whole[1], evidence),
+        pending=whole[1].count("pending"),
         schema_unchecked=outcomes.unchecked_tools,
         repeats_run=plan.repeats,
-        never_solved=tuple(task.task_id for task in found.tasks if task.successes == 0),
-        sometimes_solved=tuple(t.task_id for t in found.tasks if 0 < t.successes < len(t.repeats)),
         cost=_cost(found),
         statistics=_statistics(plan, found),
         notes=_notes(outcomes, found, method),
@@ -168,7 +181,24 @@ def _baselines(plan: RunPlan, evidence: Evidence) -> str:
     if both is None or both.manifest_sha256 != plan.manifest_sha256:
         return "not run"
     return ", ".join(
-        f"{one.agent} {nearest(Fraction(one.successes, one.episodes))}" for one in (both.null, both.oracle)
+        f"{one.agent} {nearest(Fraction(one.successes, one.episodes))}"
+        + (f" ({one.unjudged} of {one.episodes} episodes are for humans to judge)" if one.unjudged else "")
+        for one in (both.null, both.oracle)
+    )
+
+
+def _judging(outcomes: Outcomes, evidence: Evidence) -> HumanJudging | None:
+    """What people decided; `None` when nothing was theirs to decide."""
+    there, pending = evidence.judgments, outcomes.count("pending")
+    if there is None and not pending:
+        return None
+    there = there or Judgments()
+    return HumanJudging(
+        judged=len(there.standing),
+        pending=pending,
+        judges=there.judges,
+        judgments_head=there.head,
+        judgments_lines=there.lines,
     )
 
 
@@ -245,4 +275,16 @@ def _task(task: TaskFigures) -> TaskResult:
         unauthorized=sum(outcome.unauthorized for outcome in task.repeats),
         timeouts=sum(outcome.timeout for outcome in task.repeats),
         exit_reasons=tuple(outcome.exit_reason for outcome in task.repeats),
+        success=tuple(outcome.success if outcome.state == "scored" else None for outcome in task.repeats),
+        tool_calls=tuple(outcome.tool_calls for outcome in task.repeats),
+        tokens=_vector(task, lambda outcome: outcome.tokens),
+        patch_lines=_vector(task, lambda outcome: outcome.patch_lines),
+        tests_identical=_vector(task, lambda outcome: outcome.tests_identical),
+        test_files_changed=_vector(task, lambda outcome: outcome.test_files_changed),
     )
+
+
+def _vector(task: TaskFigures, value: Callable[[Outcome], int | None]) -> tuple[int | None, ...]:
+    """One value a repeat; nothing when no repeat has one."""
+    values = tuple(map(value, task.repeats))
+    return () if all(each is None for each in values) else values

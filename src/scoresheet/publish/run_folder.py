@@ -28,6 +28,8 @@ from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
 from scoresheet.publish.figures import Method
 from scoresheet.publish.outcomes import Ledger, Outcomes
 from scoresheet.publish.report import build
+from scoresheet.run import judgments
+from scoresheet.run.judgments import JUDGMENTS, Judgments
 
 RUN, ROWS = "run.json", "rows.jsonl"
 CONFOUNDS, RECEIPTS, BASELINES = "confounds.jsonl", "receipts.jsonl", "baselines.json"
@@ -59,14 +61,9 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
     Without it they are judged by what the run recorded of the pack. Raises `Usage` when the folder is no run, `Refused`
     when its run.json can't be read as one.
     """
-    try:
-        plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
-    except OSError as error:
-        mend = "name the directory that `scoresheet run --out DIR` wrote"
-        raise Usage(f"no run can be read here: {error.strerror}", str(folder / RUN), mend) from error
-    if not plan.tasks:
-        raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
+    plan = plan_of(folder)
     evidence = _beside(folder, plan, pack)
+    judged = _Judged(evidence.judgments)
     ledger, hashed = Ledger(plan), hashlib.sha256()
     for line in _lines(folder / ROWS):
         hashed.update(line.data)
@@ -74,11 +71,58 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
             evidence = replace(evidence, torn=len(line.data))
             continue
         try:
-            ledger.add(Row.from_bytes(line.data, line.where), line.where)
+            ledger.add(judged.row(Row.from_bytes(line.data, line.where), line.data), line.where)
         except Refused as error:
             for finding in error.findings:
                 ledger.bad_line(finding)
+    evidence = replace(evidence, findings=(*evidence.findings, *judged.strays()))
     return RunFolder(plan, ledger.close(), evidence, hashed.hexdigest())
+
+
+class _Judged:
+    """Puts what people decided into the rows that wait for it."""
+
+    def __init__(self, found: Judgments | None) -> None:
+        self._found = found or Judgments()
+        self._used: set[str] = set()
+
+    def row(self, row: Row, line: bytes) -> Row:
+        """The row with its judgment."""
+        if row.success is not None:
+            return row
+        sha256 = digest.of(line.removesuffix(b"\n"))
+        judgment = self._found.standing.get(sha256)
+        if judgment is None:
+            return row
+        self._used.add(sha256)
+        return row.model_copy(update={"success": int(judgment.verdict == "pass")})
+
+    def strays(self) -> Iterator[Finding]:
+        """Decisions on rows that are not there, or that no human judges."""
+        for sha256, judgment in self._found.standing.items():
+            if sha256 not in self._used:
+                what = f"{judgment.task_id} repeat {judgment.repeat} has no row of that digest that waits for a human"
+                yield Finding("judgments-row", self._found.places[sha256], what)
+
+
+def plan_of(folder: Path) -> RunPlan:
+    """run.json of the run in `folder`. Raises as `read` does."""
+    try:
+        plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
+    except OSError as error:
+        mend = "name the directory that `scoresheet run --out DIR` wrote"
+        raise Usage(f"no run can be read here: {error.strerror}", str(folder / RUN), mend) from error
+    if not plan.tasks:
+        raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
+    return plan
+
+
+def frozen_at(folder: Path) -> str | None:
+    """When the pack of the run in `folder` was frozen, as the run recorded it; `None` when it did not."""
+    try:
+        return PackRecord.from_bytes((folder / PACK).read_bytes(), PACK).frozen_at
+    except FileNotFoundError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +161,20 @@ def _beside(folder: Path, plan: RunPlan, pack: Pack | None) -> Evidence:
         receipts_head=head,
         baselines=baselines,
         confounds=_confounds(folder, findings),
+        judgments=_judgments(folder, findings),
         findings=tuple(findings),
     )
+
+
+def _judgments(folder: Path, findings: list[Finding]) -> Judgments | None:
+    try:
+        found = judgments.read((folder / JUDGMENTS).read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Usage(f"the judgments can't be read: {error.strerror}", str(folder / JUDGMENTS)) from error
+    findings += found.findings
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +247,18 @@ def card_of(value: JsonValue, sha256: str, faults: tuple[str, ...]) -> Card:
         tie_margin=None if margin is None else float(margin),
         excluded=tuple(Exclusion(tool=each.tool, task=each.task, reason=each.reason) for each in publishing.excluded),
         upstreams=publishing.upstreams,
+        primary=document.metrics.primary,
+        secondary=document.metrics.secondary,
+        human_minutes=_minutes(document),
+        git_sha=document.suite.git_sha,
+        fixture_hash=document.suite.fixture_hash,
     )
+
+
+def _minutes(document: ProtocolCard) -> float | None:
+    estimates = document.metrics.estimates
+    minutes = estimates.human_minutes_per_task if estimates is not None else None
+    return None if minutes is None else float(minutes)
 
 
 def _confounds(folder: Path, findings: list[Finding]) -> tuple[str, ...] | None:

@@ -52,11 +52,14 @@ def _baseline(run: Path, agent: Literal["null", "oracle"], wanted: int) -> Basel
     last: dict[tuple[str, int], int | None] = {}
     for row in journal.read_rows(run / journal.ROWS):
         last[row.task_id, row.repeat] = row.success
-    failing = sorted({task_id for (task_id, _), success in last.items() if success != wanted})
+    unjudged = sum(success is None for success in last.values()) if agent == "oracle" else 0
+    open_to_judges = {None} if agent == "oracle" else set()
+    failing = sorted({task_id for (task_id, _), success in last.items() if success not in {wanted, *open_to_judges}})
     return Baseline(
         agent=agent,
         successes=sum(success == 1 for success in last.values()),
         episodes=plan.planned,
         failing=tuple(failing),
+        unjudged=unjudged,
         rows_sha256=digest.of_file(run / journal.ROWS).sha256,
     )

@@ -65,13 +65,14 @@ def fold(seen: Seen) -> Row:
     """The row of an episode that ran.
 
     Nothing in it is the agent's word: calls are the door's, times and exits the sandbox's. An unrecorded call is never
-    a success; under v1 it is never schema-valid either (the published rule).
+    a success; under v1 it is never schema-valid either (the published rule). Where a human judges, whoever left neither
+    an answer nor a patch has failed, and everything else waits.
     """
     made = [call for call in seen.calls if call.outcome in ("hit", "miss")]
     missed = [call for call in made if call.outcome == "miss"]
     errors = [error for call in made for error in call.schema_errors]
     reason, limit, detail = _ending(seen)
-    success, answer = False, None
+    success, pending, answer = False, False, None
     if reason == "completed" and oracle.by_work(seen.task):
         given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
         answer = given.value
@@ -86,6 +87,9 @@ def fold(seen: Seen) -> Row:
         given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
         right, given = oracle.judged(seen.task, given)
         answer, detail = given.value, detail or given.fault
+        if oracle.by_human(seen.task):
+            right = right or (seen.left is not None and seen.left.patch_lines > 0)
+            pending = right and not missed
         success = right and not missed
     v1 = seen.protocol == "tool-replay-v1"
     left = seen.left
@@ -95,7 +99,7 @@ def fold(seen: Seen) -> Row:
         repeat=seen.episode.repeat,
         attempt=seen.episode.attempt,
         episode_seed=seen.episode.seed,
-        success=int(success),
+        success=None if pending else int(success),
         schema_ok=int(not errors and not (v1 and missed)),
         unauthorized=int(bool(missed)),
         timeout=int(reason == "timeout"),

@@ -38,7 +38,10 @@ def answer_of(file: bytes | None, file_fault: str | None, submitted: bytes | Non
 
 
 def judged(task: Task, answer: Answer) -> tuple[bool, Answer]:
-    """Whether the answer is right, and the answer as it counts (one that breaks `answer_schema` is none)."""
+    """Whether the answer is right, and the answer as it counts (one that breaks `answer_schema` is none).
+
+    For the human oracle: whether there is an answer, which a person then judges.
+    """
     if answer.value is not None and task.answer_schema is not None:
         fault = _schema_fault(task.answer_schema, answer.value)
         if fault is not None:
@@ -48,7 +51,7 @@ def judged(task: Task, answer: Answer) -> tuple[bool, Answer]:
     match kind_of(task):
         case "match":
             return matches(task.expected, answer.value), answer
-        case "schema":
+        case "schema" | "human":
             return True, answer
         case _:
             raise AssertionError("a task without an oracle that this version has is refused before any episode")
@@ -70,6 +73,11 @@ def kind_of(task: Task) -> str | None:
     if task.oracle is not None:
         return task.oracle.kind
     return "match" if task.expected else None
+
+
+def by_human(task: Task) -> bool:
+    """True when a person decides, after the run (`scoresheet judge`)."""
+    return kind_of(task) == "human"
 
 
 def by_work(task: Task) -> bool:
@@ -94,7 +102,7 @@ def unscorable(task: Task, where: str) -> Finding | None:
     if kind == "schema" and task.answer_schema is None and not by_file:
         what = f"{task.task_id} is judged by schema, but has no answer_schema"
         return Finding("task-oracle", where, what, "add answer_schema")
-    if kind not in ("match", "schema", "pytest"):
+    if kind not in ("match", "schema", "pytest", "human"):
         what = f"{task.task_id} needs the {kind} oracle, which this version can't run yet"
         return Finding("task-oracle", where, what, "leave the task out with --tasks")
     if by_work(task) and task.kind != "workspace":
