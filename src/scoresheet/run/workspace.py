@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -157,6 +158,7 @@ def _fill(work: Work, entries: Mapping[bytes, Entry | None], root_fd: int, targe
     prefix = f"workspaces/{work.task_id}/"
     made: set[bytes] = set()
     links: list[tuple[bytes, bytes]] = []
+    copies: list[tuple[str, FrozenFile, bytes]] = []
     top = os.fsencode(target)
     for path in sorted(entries):
         entry = entries[path]
@@ -165,12 +167,15 @@ def _fill(work: Work, entries: Mapping[bytes, Entry | None], root_fd: int, targe
         match entry:
             case None:
                 facts = work.files[path] if path in work.files else work.hidden[path]
-                _copy(root_fd, prefix + path.decode(), facts, place)
+                copies.append((prefix + path.decode(), facts, place))
             case File(content, executable):
                 with _created(place, executable) as file:
-                    file.write(content)
+                    _write(file.fileno(), content)
             case Link(link):
                 links.append((place, link))
+    with ThreadPoolExecutor(tree.workers()) as pool:  # hashing and copying leave the interpreter to the others
+        for _ in pool.map(lambda copy: _copy(root_fd, *copy), copies):
+            pass
     for place, link in links:  # last: nothing is ever written through one
         os.symlink(link, place)
 
@@ -201,18 +206,27 @@ def _copy(root_fd: int, path: str, facts: FrozenFile, place: bytes) -> None:
         raise _differs(path, f"it can't be read: {error.strerror}") from error
     try:
         with _created(place, facts.exec) as target:
+            if facts.size <= _CHUNK:
+                data = os.read(source, facts.size + 1)
+                _write(target.fileno(), data)
+                _compare(path, facts, len(data), hashlib.sha256(data).hexdigest())
+                return
             if not _cloned(source, target.fileno()):
                 _copied(source, target.fileno(), facts.size)
             hashed = hashlib.sha256()  # of the copy: what the agent gets is what is compared
             size = 0
             os.lseek(target.fileno(), 0, os.SEEK_SET)
-            buffer = memoryview(bytearray(min(_CHUNK, facts.size + 1)))
+            buffer = memoryview(bytearray(_CHUNK))
             while (count := os.readv(target.fileno(), [buffer])) and size <= facts.size:
                 size += count
                 hashed.update(buffer[:count])
     finally:
         os.close(source)
-    if size != facts.size or hashed.hexdigest() != facts.sha256:
+    _compare(path, facts, size, hashed.hexdigest())
+
+
+def _compare(path: str, facts: FrozenFile, size: int, sha256: str) -> None:
+    if size != facts.size or sha256 != facts.sha256:
         raise _differs(path, "its bytes are not those that were frozen")
 
 
@@ -237,9 +251,13 @@ def _copied(source: int, target: int, size: int) -> None:
             raise
         while left and (data := os.read(source, min(_CHUNK, left))):
             left -= len(data)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(target, view) :]
+            _write(target, data)
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _differs(path: str, what: str) -> Refused:
