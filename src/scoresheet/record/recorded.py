@@ -79,8 +79,8 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
     texts = {tool.name: canonical.pretty(tool.as_json()) for tool in tools}
     called = (toolbox.rules_for(exchange.request)[0] for exchange in draft.redaction.exchanges)
     used = {tool.name for tool in called if tool is not None}
-    described = [tool.name for tool in draft.offered]  # in the order in which the server lists them
-    mine = [*dict.fromkeys(described), *sorted(used - set(described))]
+    by_name = [tool.name for tool in draft.offered if tool.http is None]  # in the order in which a server lists them
+    mine = [*by_name, *sorted((used | {tool.name for tool in draft.offered}) - set(by_name))]
     task = _task(draft, mine, texts, toolbox)
     changed: dict[str, bytes | None] = {path: canonical.pretty(task)}
     changed |= {f"tools/{name}.json": text for name, text in texts.items()}
@@ -214,9 +214,8 @@ def _brought_up(data: bytes, place: str, toolbox: Toolbox, texts: Mapping[str, b
             names |= {tool.name} if tool is not None else set()
             call = call | {"request_fingerprint": fingerprint.v2(request, vary, ignore)}
         calls.append(call)
-    references = [
-        _reference(name, texts[name]) if name in texts else kept[name] for name in (*kept, *sorted(names - set(kept)))
-    ]
+    order = sorted(names) if list(kept) == sorted(kept) else [*kept, *sorted(names - set(kept))]
+    references = [_reference(name, texts[name]) if name in texts else kept[name] for name in order]
     value = task | {"calls": calls, "tools": references}
     return data if value == task else canonical.pretty(value)
 

@@ -95,7 +95,8 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
     _may_record(plan, settings)
     tools = _described(settings)
     exchanges, problems, answer, heard, known = _taken(plan, settings, tools)
-    tools = tuple(({tool.name: tool for tool in tools} | {tool.name: tool for tool in heard.tools}).values())
+    listed = {tool.name for tool in heard.tools}
+    tools = (*heard.tools, *(tool for tool in tools if tool.name not in listed))
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise Refused("the traffic can't be recorded", errors, plan.task_id)
