@@ -99,6 +99,7 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
 
     Raises `ScoresheetError` when nothing can be started: then every receipt is in the pack's receipts file.
     """
+    from scoresheet import digest
     from scoresheet.cli.progress import bytes_bar
     from scoresheet.cli.triage import say_findings
     from scoresheet.errors import ScoresheetError
@@ -129,12 +130,14 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
     unwritten = admission.keep_news(pack.root, found)
     if unwritten:
         say(f"note: the pack's own receipts were left as they are: {unwritten} — {pack.root / RECEIPTS}")
-    card = pack.root / CARD
+    card = (pack.root / CARD).read_bytes() if triage.card is not None else None
+    if card is not None and triage.card is not None and digest.of(card) != (triage.card.sha256 or digest.of(card)):
+        raise ScoresheetError("the card changed while it was read", str(pack.root / CARD), "run again")
     return admission.Admission(
         triage,
         found,
         issued_at,
-        card.read_bytes() if triage.card is not None else None,
+        card,
         repository.uncommitted(pack.root, (MANIFEST, CARD) if triage.card is not None else (MANIFEST,)),
     )
 
