@@ -53,6 +53,8 @@ def judged(*changes, frozen=FROZEN):
         new(b"sitecustomize.py"),
         new(b"src/sitecustomize.py"),
         new(b"sitecustomize/__init__.py"),
+        new(b"src/usercustomize/__init__.py"),
+        new(b"sitecustomize.cpython-311-x86_64-linux-gnu.so"),
         new(b"usercustomize.py"),
         new(b"evil.pth"),
         new(b"lib/evil.egg-link"),

@@ -18,7 +18,7 @@ from scoresheet.run.patch import Change, Entry, File, Link
 _CONFIGURATION = frozenset((b"pytest.ini", b".pytest.ini", b"pytest.toml", b".pytest.toml"))
 _PARTLY = frozenset((b"pyproject.toml", b"setup.cfg", b"tox.ini"))
 """Of these only what they say to the test runner counts."""
-_STARTED = frozenset((b"sitecustomize.py", b"usercustomize.py"))
+_STARTED = frozenset((b"sitecustomize", b"usercustomize"))
 _ENDINGS = ((b".pth", "path file"), (b".egg-link", "path file"))
 _INSTALLED = (b".dist-info", b".egg-info")
 _COMPILED = (b".pyc", b".pyo")
@@ -160,7 +160,7 @@ def _surface(change: Change) -> str:
         return "configuration of pytest"
     if name in _PARTLY and _says_other(name, change):
         return "configuration of pytest"
-    if name in _STARTED or parts[0] in (b"sitecustomize", b"usercustomize"):
+    if (name.split(b".")[0] in _STARTED and name.endswith(_SOURCES)) or _STARTED & set(parts[:-1]):
         return "run whenever the interpreter starts"
     for ending, what in _ENDINGS:
         if name.endswith(ending):
