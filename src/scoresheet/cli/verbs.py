@@ -13,6 +13,8 @@ VERBS: dict[str, str] = {
     "report": "Print the report of a run, or why it is not admissible.",
     "judge": "Judge blind what no program could: episodes that wait for a human.",
     "confound": "Add a dated entry to a run's confound log.",
+    "bundle": "Put a run into one file that anybody can verify offline.",
+    "verify": "Recompute a bundle or a run, and say what can't be known.",
     "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",
     "explain": "Show a request's canonical form, fingerprint and nearest recordings.",

@@ -71,9 +71,12 @@ def blocks(root: str | Path, files: Mapping[str, FileDigest]) -> Iterator[bytes]
     yield end(length)
 
 
-def entry(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:
-    """The blocks of one file below an open folder. Raises `Refused` when it is not what `facts` says."""
-    return itertools.chain((header(path, facts),), _content(root_fd, path, facts))
+def entry(root_fd: int, path: str, facts: FileDigest, named: str | None = None) -> Iterator[bytes]:
+    """The blocks of one file below an open folder, under its path or as it is `named` in the archive.
+
+    Raises `Refused` when it is not what `facts` says.
+    """
+    return itertools.chain((header(named or path, facts),), _content(root_fd, path, facts))
 
 
 def end(length: int) -> bytes:

@@ -1,0 +1,501 @@
+"""Everything that can be recomputed of a run, from its directory or from a bundle, without network and without trust.
+
+What is said three times over is told apart: what was checked, what could not be, what rests on the submitter's word.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from scoresheet.documents.bundle import INDEX, BundleIndex
+from scoresheet.documents.pack_record import PackRecord
+from scoresheet.documents.report import Report
+from scoresheet.documents.row import Row
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.errors import Finding, Refused, ScoresheetError
+from scoresheet.gate import pack_triage
+from scoresheet.pack.folder import Pack
+from scoresheet.pack.freeze import MANIFEST
+from scoresheet.publish import block, bundle_file, claims, quotes, run_folder
+from scoresheet.publish.bundle_file import BundleFile, Member
+from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
+from scoresheet.run import oracle
+from scoresheet.run.refold import Recorded, Refold
+
+Kind = Literal["run", "bundle"]
+_ROW_BYTES = 32 << 20
+_JOURNAL_LINE_BYTES = 4 << 20
+_EVIDENCE_BYTES = 4 << 20
+_SMALL_BYTES = 64 << 20
+_MOST = 200
+"""Findings that are told; the rest are counted."""
+_TASKS_KEPT = 8
+_FOLDER = re.compile(r"episodes/([^/]+)/([0-9]+)\.([0-9]+)/[^/]+")
+_COMPARED = ("manifest_sha256", "intact", "fixture_sha256", "timeout_s", "seed", "retries", "tools", "tasks")
+_WORD = (
+    "that these episodes took place, where and when the rows say, and that no others were thrown away",
+    "that journals and evidence were written by scoresheet, and by nobody after it",
+    "which agent ran, what it answered, and the times and tokens that it took",
+    "that the confound log holds everything that happened",
+    "when the pack was frozen, and what the baselines scored (their runs are not here)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What is known of a run after everything was recomputed."""
+
+    kind: Kind
+    name: str
+    findings: tuple[Finding, ...]
+    """Everything that does not hold; empty when the run is what it says."""
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    word: tuple[str, ...]
+    """What rests on the submitter's word."""
+    run: RunFolder | None = None
+    report: Report | None = None
+    """`None` when it can't be computed."""
+    sha256: str | None = None
+    """Of bundle.json, which names the bundle."""
+    index: BundleIndex | None = None
+    index_bytes: bytes = b""
+    signatures: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing contradicts."""
+        return not self.findings
+
+
+def of_run(folder: Path, pack: Pack | None = None, printed: bool = True) -> Audit:
+    """The audit of a run directory; without what was `printed` (report.*) when that is made anew. Raises `Usage` when it is none, `Refused` when run.json can't be read."""
+    work = _Work("run", folder.name, folder, pack, printed=printed)
+    plan = work.plan()
+    if plan is None:
+        raise Refused("not a run", work.findings, str(folder))
+    work.rows(plan)
+    for place in list(work.places.values()):
+        work.refold(plan, place, _on_disk(folder, place.folder))
+    work.close(plan)
+    return work.audit()
+
+
+def of_bundle(path: Path, into: Path, pack: Pack | None = None, keep_agent: bool = False) -> Audit:
+    """The audit of a bundle; its top files are laid out in `into/run`, a pack in `into/pack`, an agent in `into/agent`.
+
+    Raises `Usage` when there is no such file. What makes it unreadable is a finding.
+    """
+    folder = into / "run"
+    folder.mkdir()
+    work = _Work("bundle", path.name, folder, pack)
+    try:
+        with bundle_file.opened(path) as bundle:
+            work.bundle = bundle
+            try:
+                _unpack(bundle, work, into, keep_agent)
+            finally:
+                work.findings[:0] = bundle.findings
+    except Refused as refused:
+        known = set(work.findings)
+        work.findings += [finding for finding in refused.findings if finding not in known]
+        where = refused.where or "the bundle"
+        work.unchecked.append(f"everything from {where} on: the bundle can't be read further")
+        return work.audit()
+    plan = work.plan()
+    if plan is not None:
+        work.close(plan)
+    return work.audit()
+
+
+def read(path: Path, into: Path, pack: Pack | None = None) -> Audit:
+    """The audit of the run directory or the bundle at `path`."""
+    return of_run(path, pack) if path.is_dir() else of_bundle(path, into, pack)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a row stands."""
+
+    number: int
+    offset: int
+    folder: str
+    seen: bool = False
+
+
+Found = Iterator[tuple[str, Iterable[bytes]]]
+"""(name, pieces) of the files in an episode's folder; lines, of calls.jsonl."""
+
+
+@dataclass(slots=True)
+class _Work:
+    kind: Kind
+    name: str
+    folder: Path
+    pack: Pack | None
+    printed: bool = True
+    bundle: BundleFile | None = None
+    findings: list[Finding] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    places: dict[str, _Place] = field(default_factory=dict)
+    run: RunFolder | None = None
+    report: Report | None = None
+    _plan: RunPlan | None = None
+    _file: BinaryIO | None = None
+    _tasks: dict[str, Recorded | None] = field(default_factory=dict)
+    _folded: int = 0
+    _judged: int = 0
+    _by_work: int = 0
+    _more: int = 0
+
+    def plan(self) -> RunPlan | None:
+        """run.json, read once."""
+        if self._plan is None and not (self.kind == "bundle" and not (self.folder / RUN).exists()):
+            try:
+                self._plan = run_folder.plan_of(self.folder)
+            except Refused as refused:
+                self.take(refused.findings)
+        return self._plan
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """Take note of findings, as many as a person reads."""
+        for finding in findings:
+            if len(self.findings) < _MOST:
+                self.findings.append(finding)
+            else:
+                self._more += 1
+
+    def find(self, rule: str, where: str, what: str, mend: str = "") -> None:
+        """Take note of one."""
+        self.take([Finding(rule, where, what, mend)])
+
+    def rows(self, plan: RunPlan) -> None:
+        """Where each row stands, by its episode's folder."""
+        self._check_pack(plan)
+        try:
+            file = self._file = (self.folder / ROWS).open("rb")
+        except OSError:
+            return
+        offset = 0
+        for number in itertools.count(1):
+            line = file.readline(_ROW_BYTES)
+            if not line.endswith(b"\n"):
+                return
+            with suppress(Refused):  # told by the report
+                row = Row.from_bytes(line, f"{ROWS}:{number}")
+                folder = f"episodes/{row.task_id}/{row.repeat}.{row.attempt}"
+                self.places.setdefault(folder, _Place(number, offset, folder))
+            offset += len(line)
+
+    def refold(self, plan: RunPlan, place: _Place, found: Found) -> None:
+        """Hold one row against what lies in its episode's folder."""
+        assert self._file is not None
+        place.seen = True
+        self._file.seek(place.offset)
+        row = Row.from_bytes(self._file.readline(), f"{ROWS}:{place.number}")
+        recorded = self._recorded(row.task_id)
+        where = f"{ROWS}:{place.number}"
+        fold = Refold(row, where, place.folder, plan.manifest.protocol, plan.manifest.on_mismatch, recorded)
+        for name, pieces in found:
+            match name:
+                case "calls.jsonl":
+                    fold.journal()
+                    for line in pieces:
+                        fold.call(line)
+                case "evidence.json":
+                    fold.evidence(b"".join(pieces))
+                case "patch.diff":
+                    self._check_patch(row, f"{place.folder}/{name}", pieces)
+                case _:
+                    for _ in pieces:
+                        pass
+        self.take(fold.findings())
+        self._folded += row.exit_reason != "harness_error"
+        if recorded is not None and row.exit_reason == "completed":
+            if oracle.by_work(recorded.task):
+                self._by_work += 1
+            else:
+                self._judged += 1
+
+    def close(self, plan: RunPlan) -> None:
+        """Everything that is left when all rows were held against their episodes."""
+        for place in self.places.values():
+            if not place.seen:
+                self.refold(plan, place, iter(()))
+        try:
+            self.run = run_folder.read(self.folder)
+            self.report = self.run.report()
+        except ScoresheetError as error:
+            self.take(error.findings if isinstance(error, Refused) else [Finding("audit-run", RUN, error.what)])
+            return
+        self.take((*self.run.outcomes.findings, *self.run.evidence.findings))
+        if self.run.evidence.torn:
+            self.find("rows-torn", ROWS, f"ends in a torn line of {self.run.evidence.torn} bytes")
+        card = self.run.evidence.card
+        if (card.sha256 if card is not None else None) != plan.card_sha256:
+            self.find("audit-card", CARD, "not the protocol card that the run began with")
+        self._check_reports(self.report)
+        if self.bundle is not None:
+            self._check_index(self.bundle.index, self.report)
+        self._tell(plan, self.report)
+
+    def audit(self) -> Audit:
+        """What came out."""
+        if self._file is not None:
+            self._file.close()
+        if self._more:
+            self.findings.append(Finding("audit-more", self.name, f"and {self._more} more findings"))
+        bundle = self.bundle
+        return Audit(
+            kind=self.kind,
+            name=self.name,
+            findings=tuple(self.findings),
+            checked=tuple(self.checked),
+            unchecked=tuple(self.unchecked),
+            word=_WORD,
+            run=self.run,
+            report=self.report,
+            sha256=bundle.sha256 if bundle is not None else None,
+            index=bundle.index if bundle is not None else None,
+            index_bytes=bundle.index_bytes if bundle is not None else b"",
+            signatures=bundle.signatures if bundle is not None else {},
+        )
+
+    # parts
+
+    def _check_pack(self, plan: RunPlan) -> None:
+        """The pack's bytes, and what the run recorded of them."""
+        if self.pack is None:
+            return
+        if self.pack.manifest_sha256 != plan.manifest_sha256:
+            what = f"the pack is {self.pack.manifest_sha256}, the run is of {plan.manifest_sha256}"
+            self.find("audit-pack", f"pack/{MANIFEST}", what)
+            self.pack = None
+            return
+        wrong = [finding for finding in self.pack.verify() if finding.severity == "error"]
+        if wrong:
+            self.take(replace(finding, where=f"pack/{finding.where}") for finding in wrong)
+            self.pack = None
+            return
+        card = self.folder / CARD
+        try:
+            record = PackRecord.from_bytes((self.folder / PACK).read_bytes(), PACK)
+            seen = pack_triage.look(self.pack, card=card if card.exists() else None, verified=True).record
+        except FileNotFoundError:
+            return
+        except ScoresheetError as error:
+            self.take(error.findings if isinstance(error, Refused) else [Finding("audit-pack", PACK, error.what)])
+            return
+        differing = [name for name in _COMPARED if getattr(record, name) != getattr(seen, name)]
+        if _leaks(record) != _leaks(seen):
+            differing.append("scan.leak_flag")
+        if differing:
+            self.find("audit-record", PACK, f"the pack's bytes contradict {', '.join(differing)}")
+        self.checked.append(f"pack: every file against {plan.manifest_sha256[:12]}…, scanned and recorded again")
+
+    def _recorded(self, task_id: str) -> Recorded | None:
+        if self.pack is None:
+            return None
+        if task_id not in self._tasks:
+            while len(self._tasks) >= _TASKS_KEPT:
+                del self._tasks[next(iter(self._tasks))]
+            try:
+                self._tasks[task_id] = Recorded.of(self.pack.task(task_id))
+            except ScoresheetError:  # told by the report: not planned
+                self._tasks[task_id] = None
+        return self._tasks[task_id]
+
+    def _check_patch(self, row: Row, where: str, pieces: Iterable[bytes]) -> None:
+        hashed = hashlib.sha256()
+        for piece in pieces:
+            hashed.update(piece)
+        if row.patch_sha256 is not None and row.patch_sha256.removeprefix("sha256:") != hashed.hexdigest():
+            self.find("row-patch", where, f"not the patch of {row.task_id} {row.repeat}.{row.attempt}")
+
+    def _check_reports(self, report: Report) -> None:
+        """The printed figures, by what the rows give."""
+        told = []
+        for name, text in _reports(report) if self.printed else ():
+            path = self.folder / name
+            if not path.exists():
+                if self.kind == "bundle":
+                    self.find("audit-report", name, "not there")
+                continue
+            told.append(name)
+            said = path.read_bytes()
+            if said == text.encode():
+                continue
+            older = next(
+                (n for n in range(report.confounds or 0) if dict(_reports(_as_of(report, n)))[name].encode() == said),
+                None,
+            )
+            if older is not None and self.kind == "run":
+                what = f"{name} was printed when the confound log had {older} of its {report.confounds} entries"
+                self.unchecked.append(f"{what}; all else in it holds")
+                continue
+            self.find("audit-report", name, _differing(said, name, report), "print it anew: scoresheet report")
+        self.checked.append(
+            f"figures: recomputed from the rows{', and compared with ' if told else ''}{', '.join(told)}"
+        )
+
+    def _check_index(self, index: BundleIndex, report: Report) -> None:
+        parts = {"pack": index.pack == "included", "agent": index.agent == "included"}
+        there = {"pack": (self.folder.parent / "pack").exists(), "agent": (self.folder.parent / "agent").exists()}
+        told = {
+            "manifest_sha256": report.manifest_sha256,
+            "card_sha256": report.card_sha256,
+            "rows_sha256": report.rows_sha256,
+            "figures_sha256": report.figures_sha256,
+            "draft": report.draft,
+        }
+        wrong = [name for name, value in told.items() if getattr(index, name) != value]
+        wrong += [name for name, included in parts.items() if there[name] != included]
+        for name in wrong:
+            self.find("bundle-index", INDEX, f"{name} is not what the bundle's files give")
+
+    def _tell(self, plan: RunPlan, report: Report) -> None:
+        rows = sum(1 for _ in self.places)
+        if self.bundle is not None:
+            self.checked.insert(0, f"bytes: {self.bundle.index.files} files, by SHA256SUMS and bundle.json")
+        self.checked.append(f"rows: {rows}, their attempts, seeds and denominators")
+        self.checked.append(f"folded again from calls.jsonl and evidence.json: {self._folded} of {rows} rows")
+        if report.receipts_head is not None:
+            self.checked.append(f"receipts: {report.receipts_head}; every leaf derived again")
+        if report.card_sha256 is not None:
+            self.checked.append("card: judged again by its rules")
+        if self.pack is None:
+            mend = "verify … --pack PACK"
+            what = f"recordings, answers and leaks: the pack is not here ({mend}, digest {plan.manifest_sha256[:12]}…)"
+            self.unchecked.append(what)
+        else:
+            self.checked.append(f"answers: {self._judged} judged again by their task's oracle")
+        if self._by_work:
+            self.unchecked.append(f"grading of {self._by_work} workspaces: only a rerun grades again")
+        if self.kind == "bundle" and (self.folder / "outputs.sha256").exists():
+            with (self.folder / "outputs.sha256").open("rb") as file:
+                count = sum(1 for _ in file)
+            if count:
+                self.unchecked.append(f"{count} files of what agents wrote: only their digests are here")
+        if (self.folder / BASELINES).exists():
+            self.unchecked.append("baselines.json: the rows that it was made of are not here")
+
+
+def _unpack(bundle: BundleFile, work: _Work, into: Path, keep_agent: bool) -> None:
+    """Every file of the bundle: laid out, or held against its row as it passes."""
+    plan: RunPlan | None = None
+    ready = False
+    members = bundle.members()
+    member = next(members, None)
+    while member is not None:
+        top = member.path.partition("/")[0]
+        if top == member.path:
+            _lay(member, into / "run" / member.path, False)
+        elif top == "pack" or (top == "agent" and keep_agent):
+            _lay(member, into / member.path, member.path in bundle.index.executable)
+        elif top == "agent":
+            (into / "agent").mkdir(exist_ok=True)
+            member.pass_over()
+        else:
+            if not ready:
+                plan, ready = _ready(work, into), True
+            member = _episode(bundle, work, plan, member, members)
+            continue
+        member = next(members, None)
+    if not ready:
+        _ready(work, into)
+
+
+def _ready(work: _Work, into: Path) -> RunPlan | None:
+    """What must be known before the first episode: the plan, the pack, the rows."""
+    plan = work.plan()
+    if plan is None:
+        if not (work.folder / RUN).exists():
+            work.find("audit-run", RUN, "not in the bundle")
+        return None
+    if work.pack is None and (into / "pack").exists():
+        try:
+            work.pack = Pack.open(into / "pack")
+        except ScoresheetError as error:
+            work.take(error.findings if isinstance(error, Refused) else [Finding("audit-pack", "pack", error.what)])
+    work.rows(plan)
+    return plan
+
+
+def _episode(
+    bundle: BundleFile, work: _Work, plan: RunPlan | None, first: Member, members: Iterator[Member]
+) -> Member | None:
+    """Hold the row of one folder against its files; the first file of the next folder."""
+    after: list[Member | None] = []
+    folder = first.path.rpartition("/")[0]
+
+    def found() -> Found:
+        member: Member | None = first
+        while member is not None and member.path.rpartition("/")[0] == folder:
+            name = member.path.rpartition("/")[2]
+            if name == "evidence.json":
+                yield name, [member.read(_EVIDENCE_BYTES)]
+            else:
+                yield name, member.lines(_JOURNAL_LINE_BYTES)
+                if member._left:
+                    member.pass_over()
+            member = next(members, None)
+        after.append(member)
+
+    place = work.places.get(folder)
+    if place is not None and plan is not None and _FOLDER.fullmatch(first.path):
+        work.refold(plan, place, found())
+    else:
+        if plan is not None:
+            work.find("audit-episode", folder, "no row names this episode: a row was dropped, or a folder was added")
+        for _, pieces in found():
+            for _ in pieces:
+                pass
+    return after[0]
+
+
+def _lay(member: Member, path: Path, executable: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    journal = path.name.endswith(".jsonl")
+    if not journal and member.path.count("/") == 0 and member.size > _SMALL_BYTES and path.name != "outputs.sha256":
+        raise bundle_file.fault(member.path, f"{member.size} bytes are too many for such a file", "bundle-size")
+    with path.open("xb") as file:
+        file.writelines(member.lines(_ROW_BYTES) if journal else member.chunks())
+    if executable:
+        path.chmod(0o755)
+
+
+def _on_disk(folder: Path, episode: str) -> Found:
+    """The files of an episode of a run directory that a row can be held against."""
+    for name in ("calls.jsonl", "evidence.json", "patch.diff"):
+        try:
+            with (folder / episode / name).open("rb") as file:
+                yield name, file
+        except OSError:
+            continue
+
+
+def _leaks(record: PackRecord) -> object:
+    return record.scan.leak_flag if record.scan is not None else None
+
+
+def _reports(report: Report) -> tuple[tuple[str, str], ...]:
+    return ("report.txt", block.text(report)), ("report.json", report.text()), ("report.md", block.markdown(report))
+
+
+def _as_of(report: Report, entries: int) -> Report:
+    """The report as it was when the confound log had so many entries."""
+    return report.model_copy(update={"confounds": entries, "confound_entries": report.confound_entries[:entries]})
+
+
+def _differing(said: bytes, name: str, report: Report) -> str:
+    """Which figures of a printed report the rows don't give."""
+    for claim in quotes.claims(said, prose=name != "report.json"):
+        if found := claims.differences(claim, report):
+            return claims.told(found)
+    return "not what the rows give"

@@ -1,0 +1,219 @@
+"""A row held against what it was folded from: the door's journal, the evidence, the recordings. Pure.
+
+`fold` made the row once; this is the same rules read backwards, for whoever did not see the episode.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from scoresheet.documents.call_record import CallRecord
+from scoresheet.documents.evidence import Evidence
+from scoresheet.documents.manifest import Protocol
+from scoresheet.documents.row import Row
+from scoresheet.documents.task import Task
+from scoresheet.errors import Finding, Refused
+from scoresheet.run import oracle
+from scoresheet.run.fold import SUSPENDED_S
+from scoresheet.run.oracle import Answer
+from scoresheet.sandbox.evidence import CORE
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a task's recordings allow: fingerprint → the latencies of its entries."""
+
+    task: Task
+    """Without its calls."""
+    entries: Mapping[str, frozenset[float]]
+
+    @classmethod
+    def of(cls, task: Task) -> "Recorded":
+        """The recordings of `task`, without their bodies."""
+        entries: dict[str, set[float]] = {}
+        for call in task.calls:
+            entries.setdefault(call.request_fingerprint, set()).add(call.latency_ms_recorded)
+        found = {fingerprint: frozenset(latencies) for fingerprint, latencies in entries.items()}
+        return cls(task.model_copy(update={"calls": ()}), found)
+
+
+@dataclass(slots=True)
+class Refold:
+    """One row, and what lies in its episode's folder: `call` for every line, `evidence`, then `findings`."""
+
+    row: Row
+    where: str
+    """`rows.jsonl:LINE`."""
+    folder: str
+    """The episode's, below the run."""
+    protocol: Protocol
+    on_mismatch: str
+    recorded: Recorded | None = None
+    """`None` where the pack is not at hand."""
+    _found: list[Finding] = field(default_factory=list)
+    _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    _lines: int = 0
+    _made: int = 0
+    _repeats: int = 0
+    _latency: float = 0.0
+    _missed: list[CallRecord] = field(default_factory=list)
+    _errors: list[str] = field(default_factory=list)
+    _first_end: CallRecord | None = None
+    _journal: bool = False
+    _proof: Evidence | None = None
+    _evidence: bool = False
+
+    def journal(self) -> None:
+        """There is a calls.jsonl, if only an empty one."""
+        self._journal = True
+
+    def call(self, line: bytes) -> None:
+        """Take the next line of calls.jsonl."""
+        self._hashed.update(line)
+        where = f"{self.folder}/calls.jsonl:{self._lines + 1}"
+        try:
+            call = CallRecord.from_bytes(line, where)
+        except Refused as refused:
+            self._found += refused.findings[:_SHOWN]
+            self._lines += 1
+            return
+        if call.seq != self._lines:
+            self._find("journal-order", where, f"call {call.seq} stands where call {self._lines} should")
+        self._lines += 1
+        if self._first_end is None and (
+            call.outcome == "capped" or (call.outcome == "miss" and self.on_mismatch == "stop")
+        ):
+            self._first_end = call
+        if call.outcome not in ("hit", "miss"):
+            return
+        self._made += 1
+        self._repeats += call.repeat
+        self._latency += call.latency_ms_recorded
+        self._errors += call.schema_errors
+        if call.outcome == "miss":
+            self._missed.append(call)
+        self._against_recordings(call, where)
+
+    def evidence(self, data: bytes) -> None:
+        """Take evidence.json."""
+        self._evidence = True
+        where = f"{self.folder}/evidence.json"
+        try:
+            proof = Evidence.from_bytes(data, where)
+        except Refused as refused:
+            self._found += refused.findings[:_SHOWN]
+            return
+        self._proof = proof
+        if proof.state == "proved":
+            broken = [check.name for check in proof.checks if check.verdict in ("REACHED", "BROKEN")]
+            denied = {check.name for check in proof.checks if check.verdict == "denied"}
+            if broken or proof.reasons or proof.canary_hits_inside or not denied.issuperset(CORE):
+                why = ", ".join(broken or sorted(set(CORE) - denied)) or "its own reasons say so"
+                self._find("evidence-state", where, f"says proved, but its own checks do not: {why}")
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything in which the row does not follow from what was taken."""
+        yield from self._found
+        yield from (Finding(rule, self.where, f"{self._name}: {what}") for rule, what in self._faults())
+
+    @property
+    def _name(self) -> str:
+        return f"{self.row.task_id} {self.row.repeat}.{self.row.attempt}"
+
+    def _find(self, rule: str, where: str, what: str) -> None:
+        if len(self._found) < 50:
+            self._found.append(Finding(rule, where, what))
+
+    def _against_recordings(self, call: CallRecord, where: str) -> None:
+        if self.recorded is None:
+            return
+        if call.outcome != "hit":
+            return
+        latencies = self.recorded.entries.get(call.fingerprint)
+        if latencies is None:
+            self._find("journal-recording", where, "a call that was answered, though the task has no such recording")
+        elif call.latency_ms_recorded not in latencies:
+            self._find("journal-recording", where, "its latency is that of no recording of the same request")
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        row = self.row
+        if row.exit_reason == "harness_error":
+            if row.success:
+                yield "row-follows", "lost by our own error, and yet a success"
+            return
+        yield from self._from_journal()
+        yield from self._from_evidence()
+        yield from self._from_itself()
+        yield from self._from_oracle()
+
+    def _from_journal(self) -> Iterator[tuple[str, str]]:
+        row = self.row
+        if not self._journal:
+            yield "row-journal", f"its journal {self.folder}/calls.jsonl is not there"
+            return
+        if row.calls_sha256 != self._hashed.hexdigest():
+            yield "row-journal", f"{self.folder}/calls.jsonl is not the journal that the row was folded from"
+        v1 = self.protocol == "tool-replay-v1"
+        told = {
+            "tool_calls": (row.tool_calls, self._made),
+            "repeated_calls": (row.repeated_calls, self._repeats),
+            "recorded_latency_ms": (row.recorded_latency_ms, round(self._latency, 6)),
+            "unauthorized": (row.unauthorized, int(bool(self._missed))),
+            "schema_ok": (row.schema_ok, int(not self._errors and not (v1 and self._missed))),
+            "schema_errors": (row.schema_errors, tuple(self._errors)),
+            "mismatches": (
+                [(each.method, each.path, each.fingerprint) for each in row.mismatches],
+                [(each.method, each.path, each.fingerprint) for each in self._missed],
+            ),
+        }
+        for name, (said, seen) in told.items():
+            if said != seen:
+                yield "row-follows", f"{name} does not follow from {self.folder}/calls.jsonl ({_short(said, seen)})"
+        end = self._first_end
+        expected = None if end is None else "tool_cap" if end.outcome == "capped" else "mismatch"
+        if row.exit_reason in ("mismatch", "tool_cap"):
+            if row.exit_reason != expected:
+                yield "row-follows", f"exit_reason {row.exit_reason} does not follow from {self.folder}/calls.jsonl"
+        elif end is not None and (row.limit_at_s is None or end.at_s <= row.limit_at_s):
+            what = f"exit_reason {row.exit_reason}, but the journal shows {expected} at {end.at_s:.3f} s"
+            yield "row-follows", what
+
+    def _from_evidence(self) -> Iterator[tuple[str, str]]:
+        if not self._evidence:
+            yield "row-evidence", f"its evidence {self.folder}/evidence.json is not there"
+        elif self._proof is not None:
+            if self._proof.state != self.row.isolation:
+                what = f"isolation {self.row.isolation} does not follow from {self.folder}/evidence.json"
+                yield "row-follows", f"{what} ({self._proof.state})"
+            if self._proof.suspended_s > SUSPENDED_S:
+                yield "row-follows", f"the machine slept {self._proof.suspended_s:.0f} s, so its clock proves nothing"
+
+    def _from_itself(self) -> Iterator[tuple[str, str]]:
+        row = self.row
+        if row.timeout != int(row.exit_reason == "timeout"):
+            yield "row-follows", f"timeout {row.timeout} contradicts exit_reason {row.exit_reason}"
+        if row.success and (row.exit_reason != "completed" or row.unauthorized):
+            yield "row-follows", f"success contradicts exit_reason {row.exit_reason}, unauthorized {row.unauthorized}"
+        if row.exit_reason == "completed" and row.agent_exit != 0:
+            yield "row-follows", f"completed contradicts agent_exit {row.agent_exit}"
+
+    def _from_oracle(self) -> Iterator[tuple[str, str]]:
+        """The oracle's word again, where it judges the answer and the pack is at hand."""
+        row, recorded = self.row, self.recorded
+        if recorded is None or row.success is None or row.exit_reason != "completed":
+            return
+        if oracle.by_work(recorded.task) or oracle.kind_of(recorded.task) not in ("match", "schema"):
+            return
+        answer = row.answer if isinstance(row.answer, dict) else None
+        right, _ = oracle.judged(recorded.task, Answer(answer))
+        if row.success != int(right and not self._missed):
+            yield "row-oracle", f"success {row.success} does not follow from its answer and the task's oracle"
+
+
+def _short(said: object, seen: object) -> str:
+    left, right = str(said), str(seen)
+    if len(left) + len(right) > 120:
+        return "they differ"
+    return f"row {left}, journal {right}"
