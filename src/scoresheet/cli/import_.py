@@ -50,8 +50,17 @@ def command(
 
     \b
     FORMAT is one of
-      har   HAR 1.2, of browsers, proxies and Polly.JS
-      vcr   VCR.py cassettes, YAML and JSON (pytest-recording)
+      har        HAR 1.2, of browsers, proxies and Polly.JS
+      vcr        VCR.py cassettes, YAML and JSON (pytest-recording)
+      mcp        logs of MCP's JSON-RPC messages
+      openai     tool calls of OpenAI transcripts, JSON or JSON lines
+      atif       tool calls of ATIF trajectories
+      mitmproxy  flow files of mitmproxy
+      wiremock   WireMock mappings that name one request, and their __files
+      openapi    examples in OpenAPI 3 descriptions
+      betamax    Betamax and Ruby VCR cassettes
+      hoverfly   Hoverfly simulations of exact requests
+      postman    responses saved in Postman collections
 
     Every entry is imported, or is named with the reason why not; what changed on the way is counted. Credentials are
     never written. --compare names a second recording of the same work: what differs is suggested as --ignore.

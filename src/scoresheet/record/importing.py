@@ -10,6 +10,7 @@ from scoresheet import canonical
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import CALL, Tool
 from scoresheet.errors import Finding, Refused, Usage
+from scoresheet.pack import mcp_calls
 from scoresheet.record import commit, recorded
 from scoresheet.record import tools as inference
 from scoresheet.record.exchange import Exchange
@@ -150,16 +151,23 @@ def sources(kind: Format, paths: Sequence[Path]) -> tuple[Source, ...]:
                 raise Usage(f"the folder holds no file that ends in {suffixes}", str(path))
             if len(own) > _MAX_FILES:
                 raise Usage(f"the folder holds more than {_MAX_FILES} files", str(path), "import it part by part")
-            beside = _beside(path, kind)
-            found += [Source(each.relative_to(path).as_posix(), _bytes(each), beside) for each in own]
+            roots = {each: _root(each, kind) for each in own}
+            beside = {root: _beside(root, kind) for root in set(roots.values())}
+            found += [
+                Source(each.relative_to(path).as_posix(), _bytes(each), beside[root]) for each, root in roots.items()
+            ]
         else:
             found.append(Source(path.name, _bytes(path), _beside(_root(path, kind), kind)))
     return tuple(found)
 
 
 def _root(path: Path, kind: Format) -> Path:
-    """The folder that holds what a file refers to: that of the file, or the one above (`mappings/`)."""
-    return path.parent.parent if kind.beside and (path.parent.parent / kind.beside).is_dir() else path.parent
+    """The folder that holds what a file refers to: that of the file, or one of the two above (`mappings/`)."""
+    if kind.beside:
+        for folder in list(path.absolute().parents)[:3]:
+            if (folder / kind.beside).is_dir():
+                return folder
+    return path.parent
 
 
 def _beside(folder: Path, kind: Format) -> dict[str, bytes]:
@@ -188,9 +196,7 @@ def _bytes(path: Path) -> bytes:
 
 def _gathered(kind: Format, files: Sequence[Source], settings: Settings) -> Gathered:
     intake = Intake(Hosts(settings.hosts))
-    read = kind.reader()
-    for source in files:
-        read(source, intake)
+    kind.take(files, intake)
     return intake.gathered()
 
 
@@ -244,13 +250,13 @@ def _offered(gathered: Gathered, files: Mapping[str, bytes], sent: Sequence[Exch
     tools = {tool.name: tool for tool in gathered.tools}
     called: dict[str, list[JsonValue]] = {}
     for exchange in sent:
-        if exchange.request.method == CALL and not exchange.request.upstream:
+        if exchange.request.method == CALL and not exchange.request.target.startswith(mcp_calls.PREFIX):
             called.setdefault(exchange.request.target, []).append(canonical.loads(exchange.request.body))
     own = {tool.name: tool for tool in in_pack if tool.http is None}
     for name, arguments in called.items():
         if name not in tools:
             tools[name] = own.get(name) or inference.of_calls(name, arguments)
-    if len(called) < len({exchange.request for exchange in sent}) and not gathered.tools:
+    if not gathered.tools and any(exchange.request.method != CALL for exchange in sent):
         tools |= {tool.name: tool for tool in in_pack if tool.http is not None and not tool.inferred}
     clash = [tool.name for tool in in_pack if tool.http is not None and tool.name in called]
     if clash:

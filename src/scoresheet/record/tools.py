@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scoresheet import canonical
 from scoresheet.canonical import JsonValue
-from scoresheet.documents.tool import Request, Response, Tool
+from scoresheet.documents.tool import CALL, Request, Response, Tool
 from scoresheet.pack import body as bodies
 from scoresheet.pack import fingerprint, target
 from scoresheet.pack.toolbox import Toolbox
@@ -78,7 +78,8 @@ def infer(
     known = tuple(tools)
     fixed = [tool for tool in known if not tool.inferred]
     owned = Toolbox(fixed)
-    free = [each for each in observations if owned.rules_for(each.request)[0] is None]
+    called = [each for each in observations if each.request.method != CALL]  # a call by name shows no path
+    free = [each for each in called if owned.rules_for(each.request)[0] is None]
     made: list[Tool] = []
     templates = sorted(_templates(free), key=lambda found: (found[0], found[1], found[2]))
     taken = {tool.name for tool in fixed}

@@ -42,7 +42,7 @@ class Hosts:
         if len({host.name for host in named}) < len(named):
             raise Usage("two hosts have one name", "--upstream", "give every host a name of its own")
         self._named = tuple(named)
-        self._found: dict[str, str] = {host.name: host.authority for host in named}
+        self._found: dict[str, str] = {host.name: host.authority + host.base for host in named}
 
     def place(self, authority: str, path: str) -> tuple[str, str] | None:
         """The upstream's name and the path below it; `None` when the host is not one of those that were named."""
@@ -54,6 +54,13 @@ class Hosts:
                     return host.name, path
             return None
         return self._name(authority), path
+
+    def only(self) -> Host:
+        """The one host that was named: for files that name none. Raises `Usage`."""
+        if len(self._named) != 1:
+            mend = "give the service's name and host: --upstream API=api.example.com"
+            raise Usage("the files do not say which host they are of", "--upstream", mend)
+        return self._named[0]
 
     def used(self, names: set[str]) -> dict[str, str]:
         """Name → host, of the names that occur."""

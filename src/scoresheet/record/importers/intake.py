@@ -9,12 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from scoresheet import canonical
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import CALL, HeaderPairs, Request, Response, Tool
-from scoresheet.errors import Finding
+from scoresheet.errors import Finding, Refused
+from scoresheet.pack import mcp_calls
 from scoresheet.record.exchange import Exchange, codings, header, readable
 from scoresheet.record.importers.hosts import Hosts
-from scoresheet.record.importers.shape import LeftOut
+from scoresheet.record.importers.shape import LeftOut, obj
 
 _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer", "transfer-encoding"}
@@ -25,6 +29,8 @@ _UNSENT = re.compile(r"[^\x21-\x7e]")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 _BODYLESS = frozenset({204, 304})
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_MCP_NAMES = frozenset(map(mcp_calls.name_of, (*mcp_calls.LISTS, *mcp_calls.READS, mcp_calls.HELLO)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class Intake:
     def __init__(self, hosts: Hosts | None = None) -> None:
         self.hosts = Hosts() if hosts is None else hosts
         self.prompt = ""
+        self.listed = False
+        """Whether the file names every tool that there was: a call of another one was refused by the server itself."""
         self._kept: list[tuple[str, Exchange]] = []
         self._tools: dict[str, Tool] = {}
         self._left_out: list[Finding] = []
@@ -71,6 +79,8 @@ class Intake:
 
     def gathered(self) -> Gathered:
         """All of it."""
+        if self.listed:
+            self._kept = [pair for pair in self._kept if self._was_offered(*pair)]
         names = {exchange.request.upstream for _, exchange in self._kept}
         return Gathered(
             tuple(exchange for _, exchange in self._kept),
@@ -82,6 +92,13 @@ class Intake:
             tuple(dict.fromkeys(self._secrets)),
             self.prompt,
         )
+
+    def _was_offered(self, where: str, exchange: Exchange) -> bool:
+        name = exchange.request.target
+        known = exchange.request.method != CALL or name in self._tools or name in _MCP_NAMES
+        if not known:
+            self.leave_out(where, "import-undescribed", f"a call of {name}, which the server did not offer")
+        return known
 
     @contextlib.contextmanager
     def entry(self, where: str) -> Iterator[None]:
@@ -101,8 +118,18 @@ class Intake:
         """Something of an entry is not as it stood."""
         self._changed[what] += 1
 
-    def tool(self, tool: Tool) -> None:
-        """A tool that the file describes; the last description of a name counts."""
+    def tool(self, where: str, value: JsonValue) -> None:
+        """A tool that the file describes, in MCP's shape; the last description of a name counts. Raises `LeftOut`."""
+        described = obj(value, "the tool")
+        name = _tool_name(described.get("name"))
+        members = {key: part for key, part in described.items() if key not in ("http", "ignore", "inferred")}
+        try:
+            self._tools[name] = Tool.from_value(members, where)
+        except Refused as error:
+            raise LeftOut("import-shape", f"the description of the tool {name} is not valid: {error.what}") from error
+
+    def tool_of_http(self, tool: Tool) -> None:
+        """A tool bound to HTTP that the file describes."""
         self._tools[tool.name] = tool
 
     def http(
@@ -151,9 +178,31 @@ class Intake:
         response = Response(status, head, body, latency_ms, None, stream if body else ())
         self._kept.append((where, Exchange(request, response)))
 
-    def call(self, where: str, name: str, arguments: bytes, result: bytes, media: str, latency_ms: float = 0.0) -> None:
-        """Take a call of a tool by name: its arguments as JSON text, its result as it was given."""
-        request = Request("", CALL, name, (("Content-Type", "application/json"),), arguments)
+    def fault(
+        self,
+        where: str,
+        method: str,
+        url: str,
+        sent: tuple[HeaderPairs, bytes],
+        fault: Literal["connection_reset", "timeout"],
+        latency_ms: float,
+    ) -> None:
+        """Take a request that got no answer, in the way that `fault` says. Raises `LeftOut`."""
+        upstream, path, _ = self._target(url)
+        headers, body = self._message(sent, False, "request")
+        request = Request(upstream, method, path, headers, body)
+        self._kept.append((where, Exchange(request, Response(0, (), b"", latency_ms, fault))))
+
+    def call(
+        self, where: str, name: JsonValue, arguments: JsonValue, result: bytes, media: str, latency_ms: float = 0.0
+    ) -> None:
+        """Take a call of a tool by name, and its result as it was given. Raises `LeftOut`."""
+        called = name if isinstance(name, str) and name in _MCP_NAMES else _tool_name(name)
+        try:
+            body = canonical.jcs({} if arguments is None else arguments)
+        except canonical.JsonError as error:
+            raise LeftOut("import-arguments", f"the arguments are not JSON: {error.what}") from error
+        request = Request("", CALL, called, (("Content-Type", "application/json"),), body)
         response = Response(200, (("Content-Type", media),), result, latency_ms)
         self._kept.append((where, Exchange(request, response)))
 
@@ -208,6 +257,15 @@ class Intake:
         self.change("Content-Length corrected to the body that the file holds")
         others = [pair for pair in headers if pair[0].lower() != "content-length"]
         return (*others, ("Content-Length", str(len(body))))
+
+
+def _tool_name(name: JsonValue) -> str:
+    """A name that can stand in the name of a file."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise LeftOut("import-tool-name", f"{str(name)[:80]!r} can't name a tool", "use letters, digits, `_`, `-`, `.`")
+    if name == "submit_answer":
+        raise LeftOut("import-tool-name", "submit_answer is the tool by which agents answer, in every task")
+    return name
 
 
 def pairs(headers: Iterable[tuple[str, str | Sequence[str]]]) -> HeaderPairs:

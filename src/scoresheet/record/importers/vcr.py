@@ -22,7 +22,7 @@ _FILTERS = "filters of the recorder take bodies out: record it again without the
 
 def read(source: Source, intake: Intake) -> None:
     """Take the interactions of a cassette, in their order. Raises `Malformed`."""
-    cassette = _document(source)
+    cassette = document(source)
     old = isinstance(cassette, list)
     entries = cassette if isinstance(cassette, list) else None
     if isinstance(cassette, dict):
@@ -41,7 +41,8 @@ def read(source: Source, intake: Intake) -> None:
             _interaction(where, obj(entry, "the interaction"), old, intake)
 
 
-def _document(source: Source) -> Any:
+def document(source: Source) -> Any:
+    """The value of a cassette, JSON or YAML. Raises `Malformed`."""
     if source.data.lstrip()[:1] in (b"{", b"[") and not source.name.endswith((".yaml", ".yml")):
         return json_of(source.data, source.name)
     import yaml
@@ -83,7 +84,8 @@ def _loader() -> Any:
                 None, None, f"!!binary is no base64: {error}", node.start_mark
             ) from error
 
-    Cassette.add_constructor("tag:yaml.org,2002:binary", binary)
+    for name in ("tag:yaml.org,2002:binary", "!binary"):  # the second is Ruby's
+        Cassette.add_constructor(name, binary)
     for name in ("unicode", "str", "tuple", "object:vcr.request.Request"):
         Cassette.add_constructor(f"tag:yaml.org,2002:python/{name}", plain)
     for module in ("__builtin__", "builtins"):
@@ -95,8 +97,8 @@ def _interaction(where: str, entry: dict[str, Any], old: bool, intake: Intake) -
     request, response = obj(entry.get("request"), "request"), obj(entry.get("response"), "response")
     url = _old_url(request) if "uri" not in request else text(request["uri"], "request.uri")
     method = text(request.get("method"), "request.method")
-    sent = _headers(request.get("headers"), intake)
-    answered = _old_headers(response, intake) if old else _headers(response.get("headers"), intake)
+    sent = headers_of(request.get("headers"), intake)
+    answered = _old_headers(response, intake) if old else headers_of(response.get("headers"), intake)
     status = response.get("status", response.get("status_code"))
     code = whole(status.get("code") if isinstance(status, dict) else status)
     asked = _body(request, "request", intake)
@@ -122,7 +124,7 @@ def _old_url(request: Mapping[str, Any]) -> str:
     return f"{scheme}://{host}{'' if port in (None, _PORTS.get(scheme)) else f':{port}'}{path}"
 
 
-def _headers(headers: Any, intake: Intake) -> HeaderPairs:
+def headers_of(headers: Any, intake: Intake) -> HeaderPairs:
     """Of a mapping to texts or lists of them; or pairs, as old cassettes have them."""
     if isinstance(headers, list) and len(headers) == 1 and isinstance(headers[0], list):
         headers = headers[0]  # the one argument of a frozenset
@@ -144,7 +146,7 @@ def _headers(headers: Any, intake: Intake) -> HeaderPairs:
 def _old_headers(response: Mapping[str, Any], intake: Intake) -> HeaderPairs:
     lines = response.get("headers")
     if not isinstance(lines, list):
-        return _headers(lines, intake)
+        return headers_of(lines, intake)
     found: list[tuple[str, str]] = []
     for line in lines:
         shown = line.decode("latin-1") if isinstance(line, bytes) else str(line)
@@ -165,7 +167,7 @@ def _body(message: Mapping[str, Any], which: str, intake: Intake) -> bytes | Non
     body = message.get("body", message.get("content"))
     if isinstance(body, dict):
         if "base64_string" in body:
-            return _base64(body["base64_string"], which)
+            return base64_of(body["base64_string"], which)
         if "string" not in body:
             raise LeftOut("import-shape", f"the {which}'s body is neither text nor bytes")
         body = body["string"]
@@ -193,7 +195,8 @@ def _stored_as_bytes(response: Mapping[str, Any]) -> bool:
     )
 
 
-def _base64(written: Any, which: str) -> bytes:
+def base64_of(written: Any, which: str) -> bytes:
+    """The bytes of a `base64_string`. Raises `LeftOut`."""
     try:
         return base64.b64decode(text(written, "base64_string"), validate=True)
     except (binascii.Error, ValueError) as error:
