@@ -56,6 +56,13 @@ def bundled(scored):
     return folder / "whole.tar"
 
 
+def content(tar, member):
+    """The bytes of a file of an open tar."""
+    file = tar.extractfile(member)
+    assert file is not None
+    return file.read()
+
+
 def verified(path, pack=None):
     with tempfile.TemporaryDirectory() as scratch:
         return audit.read(path, Path(scratch), pack)
@@ -76,7 +83,7 @@ def test_a_bundle_of_a_real_run_holds_and_says_what_rests_on_the_submitters_word
     seen = verified(bundled)
     assert seen.findings == ()
     with tarfile.open(bundled) as tar:
-        assert seen.sha256 == digest.of(tar.extractfile("bundle.json").read())
+        assert seen.sha256 == digest.of(content(tar, "bundle.json"))
     assert "folded again from calls.jsonl and evidence.json: 6 of 6 rows" in seen.checked
     assert "answers: 6 judged again by their task's oracle" in seen.checked
     assert any("outputs" in line or "agents wrote" in line for line in seen.unchecked)
@@ -110,8 +117,8 @@ def test_the_report_in_the_bundle_is_made_anew(scored, tmp_path):
     made(tmp_path / "run", tmp_path / "b.tar")
     report = run_folder.read(tmp_path / "run").report()
     with tarfile.open(tmp_path / "b.tar") as tar:
-        assert tar.extractfile("report.json").read().decode() == report.text()
-        assert tar.extractfile("report.txt").read().decode() == block.text(report)
+        assert content(tar, "report.json").decode() == report.text()
+        assert content(tar, "report.txt").decode() == block.text(report)
     assert findings(tmp_path / "b.tar") == []
 
 
@@ -356,7 +363,7 @@ def test_what_was_edited_is_named_though_every_digest_was_rebuilt(scored, tmp_pa
 def rebuilt(bundled, path, change):
     """The bundle, its files changed by `change` (path → bytes, in order), with digests and index made to fit."""
     with tarfile.open(bundled) as tar:
-        files = {each.name: tar.extractfile(each).read() for each in tar}
+        files = {each.name: content(tar, each) for each in tar}
     index = BundleIndex.from_bytes(files.pop("bundle.json"), "bundle.json")
     del files["SHA256SUMS"]
     files = change(files) or files
@@ -416,7 +423,7 @@ def test_an_edited_report_is_told_figure_by_figure(bundled, tmp_path):
 def test_an_index_that_says_other_figures_is_told(bundled, tmp_path):
     data = bundled.read_bytes()
     with tarfile.open(bundled) as tar:
-        index = BundleIndex.from_bytes(tar.extractfile("bundle.json").read(), "bundle.json")
+        index = BundleIndex.from_bytes(content(tar, "bundle.json"), "bundle.json")
     text = index.model_copy(update={"figures_sha256": "5" * 64}).text()
     (tmp_path / "b.tar").write_bytes(data[:512] + text + data[512 + len(text) :])
     assert ("bundle-index", "bundle.json") in named(tmp_path / "b.tar")
@@ -452,7 +459,7 @@ def test_links_devices_and_folders_are_refused(bundled, tmp_path, kind):
 
 def test_a_doubled_file_is_refused(bundled, tmp_path):
     with tarfile.open(bundled) as tar:
-        files = {each.name: tar.extractfile(each).read() for each in tar}
+        files = {each.name: content(tar, each) for each in tar}
     index = BundleIndex.from_bytes(files.pop("bundle.json"), "bundle.json")
     del files["SHA256SUMS"]
     pairs = [*((name, data) for name, data in files.items() if name in bundle_file.TOP)]

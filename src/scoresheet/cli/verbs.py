@@ -15,6 +15,7 @@ VERBS: dict[str, str] = {
     "confound": "Add a dated entry to a run's confound log.",
     "bundle": "Put a run into one file that anybody can verify offline.",
     "verify": "Recompute a bundle or a run, and say what can't be known.",
+    "replicate": "Say whether another host got what the first one got.",
     "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",
     "explain": "Show a request's canonical form, fingerprint and nearest recordings.",

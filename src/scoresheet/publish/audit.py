@@ -74,7 +74,10 @@ class Audit:
 
 
 def of_run(folder: Path, pack: Pack | None = None, printed: bool = True) -> Audit:
-    """The audit of a run directory; without what was `printed` (report.*) when that is made anew. Raises `Usage` when it is none, `Refused` when run.json can't be read."""
+    """The audit of a run directory; without what was `printed` (report.*) when that is made anew.
+
+    Raises `Usage` when it is none, `Refused` when run.json can't be read.
+    """
     work = _Work("run", folder.name, folder, pack, printed=printed)
     plan = work.plan()
     if plan is None:
