@@ -25,13 +25,17 @@ def command(run: Path, name: str | None, as_json: bool) -> int:
     \b
     Example: scoresheet judge runs/careful --judge alice
     """
-    from scoresheet.cli.judge_screen import keyboard, piped, session
+    from scoresheet.cli.judge_screen import Keyboard, piped, session
     from scoresheet.cli.run import keep_report
     from scoresheet.errors import Incomplete
     from scoresheet.run.judging import judge_of
 
     judge = judge_of(run, name if name is not None else _login())
-    done = session(judge, keyboard if sys.stdin.isatty() else piped)
+    if sys.stdin.isatty():
+        with Keyboard() as keyboard:
+            done = session(judge, keyboard, keyboard.fresh)
+    else:
+        done = session(judge, piped)
     keep_report(run)
     facts = {"judge": judge.name, "decided": done.decided, "pending": done.pending, "judgments": judge.known().lines}
     if as_json:

@@ -1,12 +1,13 @@
 """What a judge sees and types. An agent's text is hostile: none of it steers the terminal, or looks like ours."""
 
 import json
+import os
 import sys
+import termios
+import tty
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-
-import click
 
 from scoresheet.cli.app import say
 from scoresheet.documents.judgment import Decided
@@ -29,8 +30,11 @@ class Judged:
     pending: int
 
 
-def session(judge: Judge, act: Callable[[], Act], progress: Callable[[str], None] = say) -> Judged:
-    """Show what waits, one by one, and keep each decision the moment it is made, until all is judged or `quit`."""
+def session(judge: Judge, act: Callable[[], Act], fresh: Callable[[], None] = lambda: None) -> Judged:
+    """Show what waits, one by one, and keep each decision the moment it is made, until all is judged or `quit`.
+
+    `fresh` is called before something new is shown.
+    """
     queue, skipped, decided = list(judge.queue()), 0, 0
     total = len(queue)
     shown: Pending | None = None
@@ -38,18 +42,19 @@ def session(judge: Judge, act: Callable[[], Act], progress: Callable[[str], None
         pending = queue[0]
         material = judge.material(pending)
         if shown != pending:
-            progress(f"── {total - len(queue) + 1} of {total} " + "─" * 40)
-            progress(text(pending, material))
-            progress(HELP)
+            fresh()
+            say(f"── {total - len(queue) + 1} of {total} " + "─" * 40)
+            say(text(pending, material))
+            say(HELP)
             shown = pending
         did = act()
         match did:
             case "pass" | "fail":
                 verdict: Decided = did
                 if judge.decide(pending, verdict, material.sha256) is None:
-                    progress("another judge was faster: their decision stands")
+                    say("another judge was faster: their decision stands")
                 else:
-                    progress(f"judged: {verdict}")
+                    say(f"judged: {verdict}")
                     decided += 1
                 queue.pop(0)
                 skipped = 0
@@ -59,13 +64,13 @@ def session(judge: Judge, act: Callable[[], Act], progress: Callable[[str], None
             case "undo":
                 last = judge.last()
                 if last is None or judge.decide(last, "withdrawn", judge.material(last).sha256) is None:
-                    progress("there is no decision of yours to undo")
+                    say("there is no decision of yours to undo")
                 else:
-                    progress("undone: here it is again")
+                    say("undone: here it is again")
                     queue.insert(0, last)
                     total, decided, skipped = max(total, len(queue)), max(0, decided - 1), 0
             case "again":
-                progress(text(pending, material, None))
+                say(text(pending, material, None))
             case "quit":
                 break
     return Judged(decided, len(judge.queue()))
@@ -88,18 +93,31 @@ def visible(line: str) -> str:
     return "".join(char if char.isprintable() or char == "\t" else _escaped(char) for char in line)
 
 
-def keyboard() -> Act:
-    """The next key that means something. A pasted row of keys means nothing: nobody has seen what it would judge."""
-    while True:
-        try:
-            key = click.getchar()
-        except EOFError:
-            return "quit"
-        if key in ("\x04", ""):
-            return "quit"
-        if key.lower() in KEYS:
-            return KEYS[key.lower()]
-        say(HELP)
+class Keyboard:
+    """The keys of a terminal, one a call, without echo; the terminal is as it was after the `with`."""
+
+    def __enter__(self) -> "Keyboard":
+        self._fd = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._fd)
+        tty.setcbreak(self._fd)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+
+    def fresh(self) -> None:
+        """Forget what was typed before the episode was shown: nobody had seen it."""
+        termios.tcflush(self._fd, termios.TCIFLUSH)
+
+    def __call__(self) -> Act:
+        """The next key that means something. A pasted row of keys means nothing, for the same reason."""
+        while True:
+            key = os.read(self._fd, 64).decode("utf-8", "replace").lower()
+            if key in ("", "\x04"):
+                return "quit"
+            if key in KEYS:
+                return KEYS[key]
+            say(HELP)
 
 
 def piped() -> Act:
