@@ -79,9 +79,8 @@ MEDIA = {"Content-Type": "application/json"}
 
 def test_serve_prints_the_environment_each_call_and_a_summary(pack: Path) -> None:
     with serving(pack) as served:
-        assert {"api", "SCORESHEET_TOOLS_URL", "SCORESHEET_CALL_URL", "SCORESHEET_TASK", "SCORESHEET_SEED"} == set(
-            served.environment
-        )
+        names = ("TOOLS_URL", "CALL_URL", "MCP_URL", "TASK", "SEED")
+        assert {"api", *(f"SCORESHEET_{name}" for name in names)} == set(served.environment)
         assert served.environment["api"] == served.environment["SCORESHEET_TOOLS_URL"]
         view = json.loads(Path(served.environment["SCORESHEET_TASK"]).read_text())
         assert (view["task_id"], "calls" in view) == ("refund", False)

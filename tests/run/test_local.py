@@ -160,7 +160,7 @@ def test_the_agent_gets_the_environment_of_the_contract_and_nothing_else(whole):
     shell = {"PWD", "SHLVL", "_", "OLDPWD"}
     assert set(environment) - shell == {
         *("HOME", "PATH", "LANG", "SHOP", "SCORESHEET_TASK", "SCORESHEET_TOOLS_URL", "SCORESHEET_CALL_URL"),
-        *("SCORESHEET_ANSWER", "SCORESHEET_SEED"),
+        *("SCORESHEET_ANSWER", "SCORESHEET_SEED", "SCORESHEET_MCP_URL"),
     }
     assert environment["SHOP"] == environment["SCORESHEET_TOOLS_URL"] != environment["SCORESHEET_CALL_URL"]
     assert environment["SCORESHEET_SEED"] == str(rows["environment"].episode_seed)

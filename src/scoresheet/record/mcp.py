@@ -117,7 +117,7 @@ class _Listener:
             return
         try:
             message = canonical.loads(line.text)
-            parts = members(line.text.decode())
+            parts = members(line.text.decode()) if isinstance(message, dict) else {}
         except (Malformed, JSONDecodeError, ValueError, RecursionError):
             what = f"the {line.by} sent what is no strict JSON: {line.text[:80]!r}"
             self._find("record-mcp-line", what, "what it says is not recorded")

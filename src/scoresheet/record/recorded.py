@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
         seen += _earlier(files[place], place).observations
     tools = inference.infer(seen, names.values(), ignored)
     toolbox = Toolbox(tools)
-    texts = {tool.name: canonical.pretty(tool.as_json()) for tool in tools}
+    texts = {tool.name: _tool_text(tool) for tool in tools}
     called = (toolbox.rules_for(exchange.request)[0] for exchange in draft.redaction.exchanges)
     used = {tool.name for tool in called if tool is not None}
     by_name = [tool.name for tool in draft.offered if tool.http is None]  # in the order in which a server lists them
@@ -146,6 +147,13 @@ def _task(draft: Draft, names: Sequence[str], texts: Mapping[str, bytes], toolbo
         "expected": dict(draft.expected),
         **draft.members,
     }
+
+
+def _tool_text(tool: Tool) -> bytes:
+    """The tool's file. One that a server lists keeps the order of its members: that is what a model is shown."""
+    if tool.http is not None:
+        return canonical.pretty(tool.as_json())
+    return json.dumps(tool.as_json(), indent=2).encode() + b"\n"
 
 
 def _reference(name: str, text: bytes) -> JsonValue:
