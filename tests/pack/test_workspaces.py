@@ -7,6 +7,7 @@ import pytest
 from scoresheet.errors import Refused
 from scoresheet.pack import freezer
 from scoresheet.pack.freeze import Settings
+from tests.run.packs import shop
 from tests.run.works import ORACLE, put, works
 
 
@@ -89,6 +90,32 @@ def test_tests_may_be_hidden_with_the_oracle(tmp_path):
 def test_without_a_reference_solution_freezing_warns(tmp_path):
     found = findings(tmp_path, files=("oracles/t/data",), gone=("oracles/t/solution.patch",))
     assert found == [("task-solution", "tasks/t.json", "warning")]
+
+
+def test_what_a_human_judges_needs_a_reference_as_well(tmp_path):
+    def human(task):
+        task["oracle"] = {"kind": "human"}
+
+    def answered(task):
+        human(task)
+        task["expected"] = {"text": "hello"}
+
+    assert findings(tmp_path / "work", human) == []
+    for folder, change, rules in (("bare", human, ["task-solution"]), ("answered", answered, [])):
+        works(tmp_path / folder, {"t": "x"}, oracle_files={}, oracle={"kind": "human"})
+        task = json.loads((tmp_path / folder / "tasks/t.json").read_text())
+        change(task)
+        put(tmp_path / folder / "tasks/t.json", json.dumps(task))
+        found = freezer.examine(tmp_path / folder, Settings()).findings
+        assert [(finding.rule, finding.severity) for finding in found] == [(rule, "warning") for rule in rules]
+
+
+def test_an_answer_that_a_human_judges_needs_a_reference(tmp_path):
+    shop(tmp_path / "bare", {"t": "x"}, extra={"oracle": {"kind": "human"}, "expected": {}})
+    found = freezer.examine(tmp_path / "bare", Settings()).findings
+    assert [(each.rule, each.where, each.severity) for each in found] == [("task-solution", "tasks/t.json", "warning")]
+    shop(tmp_path / "answered", {"t": "x"}, extra={"oracle": {"kind": "human"}})
+    assert freezer.examine(tmp_path / "answered", Settings()).findings == ()
 
 
 def test_a_command_that_is_not_pytest_warns(tmp_path):

@@ -140,7 +140,12 @@ def read_task(path: str, data: bytes, toolbox: Toolbox) -> TaskFacts:
         tuple((tool.name, tool.schema_sha256) for tool in task.tools),
         unchecked,
         task.kind == "workspace",
-        task.oracle is not None and (task.oracle.kind == "pytest" or task.oracle.output_file is not None),
+        task.oracle is not None
+        and (
+            task.oracle.kind == "pytest"
+            or task.oracle.output_file is not None
+            or (task.oracle.kind == "human" and task.kind == "workspace" and not task.expected)
+        ),
         () if task.oracle is None else task.oracle.tests,
         tuple(_task_findings(path, task, toolbox)),
     )

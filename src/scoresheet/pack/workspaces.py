@@ -48,6 +48,9 @@ def task_findings(path: str, task: Task) -> Iterator[Finding]:
     if (oracle.kind == "pytest" or oracle.output_file is not None) and task.kind != "workspace":
         what = f"a workspace is judged, but it is a {task.kind} task"
         yield Finding("task-kind", f"{path}#/kind", what, 'write "kind": "workspace"')
+    if oracle.kind == "human" and task.kind != "workspace" and not task.expected:
+        what = "a human judges, and there is no reference answer: the oracle baseline has nothing to show"
+        yield Finding("task-solution", path, what, "say one good answer in expected", "warning")
     if oracle.output_file is not None and not _plain(oracle.output_file):
         yield _path(f"{where}/output_file", oracle.output_file)
     if oracle.kind == "pytest":

@@ -25,7 +25,7 @@ def negative(
     return NegativeResults(
         never_solved=tuple(task.task_id for task in found.tasks if task.successes == 0),
         sometimes_solved=tuple(t.task_id for t in found.tasks if 0 < t.successes < len(t.repeats)),
-        exit_reasons={reason: reasons.get(reason, 0) for reason in (*REASONS, *(set(reasons) - set(REASONS)))},
+        exit_reasons={reason: reasons.get(reason, 0) for reason in (*REASONS, *sorted(set(reasons) - set(REASONS)))},
         tampering=tuple(
             Tampering(
                 task_id=each.task_id,
