@@ -4,7 +4,7 @@ import hashlib
 import json
 import sys
 
-from scoresheet.stats import compare, cost, interval, pass_k, resample, rounding, rows_v1
+from scoresheet.stats import compare, cost, interval, pass_k, ranks, ratio, resample, rounding, rows_v1
 from scoresheet.stats.sample import sample
 
 
@@ -25,6 +25,17 @@ def figures() -> dict[str, object]:
         found[f"cost {tasks}"] = repr(cost.cost_per_success(tokens, passed, start))
         gaps = sample({f"t{i}": [passed[i] - 2] for i in range(tasks)}, unit=5)
         found[f"gap {tasks}"] = repr(compare.difference(gaps, start)) if tasks > 4 else ""
+        other = {task: [int((i * i + r) % 5 > 1) for r in range(5)] for i, task in enumerate(values)}
+        third = {task: [int((i + r) % 4 > 1) for r in range(5)] for i, task in enumerate(values)}
+        for name, given in (("tasks", None), ("clusters", clusters)):
+            sides = ((values, other), (values, third), (other, third))
+            pairs = [compare.paired(first, second, given) for first, second in sides]
+            found[f"pair {name} {tasks}"] = repr(compare.compare(pairs[0], start))
+            found[f"ranks {name} {tasks}"] = repr(ranks.rank(3, pairs, start))
+        dearer = {task: 1 + tokens[i] * 9 // 7 for i, task in enumerate(values)}
+        found[f"ratio {tasks}"] = repr(ratio.geometric(dict(zip(values, tokens, strict=True)), dearer))
+        bills = ((tokens, passed), (list(dearer.values()), [sum(runs) for runs in other.values()]))
+        found[f"bill {tasks}"] = repr(ratio.per_success(*bills, start))
         found[f"pass^3 {tasks}"] = str(rounding.nearest(pass_k.mean_all_of([(5, c) for c in passed], 3)))
         found[f"stream {tasks}"] = resample.stream_sha256(start, tasks)
     return found

@@ -167,17 +167,25 @@ def plus_four(sample: Sample) -> Interval:
     return Interval(max(Fraction(0), low), min(Fraction(1), high), label, boundary=True)
 
 
-def t_ends(sample: Sample, pseudo: Sequence[int] = ()) -> tuple[Fraction, Fraction]:
-    """Ends of the clustered t interval after adding `pseudo` clusters of average weight; 40 digits, not clipped."""
+def t_ends(sample: Sample, pseudo: Sequence[int] = (), p: Decimal = _P975) -> tuple[Fraction, Fraction]:
+    """Ends of the clustered t interval after adding `pseudo` clusters of average weight; 40 digits, not clipped.
+
+    `p` is the quantile of the upper end: .975 for 95 %.
+    """
     centre, square = _moments(sample, pseudo)
     clusters = len(sample.totals) + len(pseudo)
-    half = root(square / clusters) * Fraction(t_quantile(_P975, clusters - 1))
+    half = root(square / clusters) * Fraction(t_quantile(p, clusters - 1))
     return centre - half, centre + half
 
 
-def variance_of_mean(sample: Sample) -> Fraction:
-    """The squared clustered standard error, s² / T (CR1 with equal weights). Needs two clusters."""
-    return _moments(sample, ())[1] / len(sample.totals)
+def variance_of_mean(sample: Sample, pseudo: Sequence[int] = ()) -> Fraction:
+    """The squared clustered standard error, s² / T (CR1 with equal weights), `pseudo` clusters added. Needs two."""
+    return _moments(sample, pseudo)[1] / (len(sample.totals) + len(pseudo))
+
+
+def mean_with(sample: Sample, pseudo: Sequence[int]) -> Fraction:
+    """The mean after adding `pseudo` clusters of average weight."""
+    return _moments(sample, pseudo)[0]
 
 
 def _moments(sample: Sample, pseudo: Sequence[int]) -> tuple[Fraction, Fraction]:
@@ -229,10 +237,12 @@ def detectable(sample: Sample, interval: Interval | None) -> Fraction | None:
     if interval is None:
         return None
     pseudo = (1, 1, 0, 0) if interval.boundary else ()
-    clusters = len(sample.totals) + len(pseudo)
-    _, square = _moments(sample, pseudo)
-    factor = Fraction(t_quantile(_P975, clusters - 1)) + Fraction(t_quantile(_P80, clusters - 1))
-    return factor * root(2 * square / clusters)
+    return detectable_with(2 * variance_of_mean(sample, pseudo), len(sample.totals) + len(pseudo))
+
+
+def detectable_with(variance: Fraction, clusters: int) -> Fraction:
+    """The smallest detectable gap when the gap's squared standard error is `variance`."""
+    return (Fraction(t_quantile(_P975, clusters - 1)) + Fraction(t_quantile(_P80, clusters - 1))) * root(variance)
 
 
 def one_sided(sample: Sample) -> Fraction | None:
