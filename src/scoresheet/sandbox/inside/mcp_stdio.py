@@ -13,6 +13,9 @@ import threading
 
 META = "io.modelcontextprotocol/protocolVersion"
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+SESSION = "Mcp-Session-Id"
+LAST_S = 5
+"""How long answers are waited for when the client says nothing more."""
 _lock = threading.Lock()
 
 
@@ -23,19 +26,30 @@ def main():
         sys.exit("scoresheet-mcp: $SCORESHEET_MCP_URL holds no address")
     host, path = found.groups()
     connection = http.client.HTTPConnection(host)
+    session = {}
+    streams = []
     for line in sys.stdin.buffer:
         line = line.strip()
         if not line:
             continue
         message = read(line)
-        sent = headers(message)
-        if message.get("method") == "subscriptions/listen":  # its answer has no end
-            threading.Thread(target=listen, args=(host, path, line, sent), daemon=True).start()
+        method = message.get("method")
+        connection.request("POST", path, line, {**session, **headers(message)})
+        answer = connection.getresponse()
+        if method == "initialize" and answer.getheader(SESSION):
+            session = {SESSION: answer.getheader(SESSION)}
+        if answer.headers.get_content_type() != "text/event-stream":
+            body = answer.read()
+            if body:
+                say(body)
             continue
-        connection.request("POST", path, line, sent)
-        body = connection.getresponse().read()
-        if body:
-            say(body)
+        stream = threading.Thread(target=listen, args=(answer, connection), daemon=True)
+        stream.start()  # it may wait for something that our client says next
+        if method != "subscriptions/listen":  # that one has no end
+            streams = [each for each in streams if each.is_alive()] + [stream]
+        connection = http.client.HTTPConnection(host)
+    for stream in streams:
+        stream.join(LAST_S)
 
 
 def read(line):
@@ -69,12 +83,16 @@ def text(value):
     return "=?base64?" + base64.b64encode(value.encode()).decode() + "?="
 
 
-def listen(host, path, line, sent):
-    connection = http.client.HTTPConnection(host)
-    connection.request("POST", path, line, sent)
-    for event in connection.getresponse():
-        if event.startswith(b"data:"):
-            say(event[5:].strip())
+def listen(answer, connection):
+    """Carries events; the connection is kept alive by being held."""
+    data = []
+    for line in answer:
+        line = line.rstrip(b"\r\n")
+        if line.startswith(b"data:"):
+            data += [line[5:]] if line[5:].strip() else []
+        elif not line and data:
+            say(b" ".join(data).strip())
+            data = []
 
 
 def say(body):
