@@ -15,7 +15,7 @@ from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunLimits
 from scoresheet.documents.task import TaskLimits
 from scoresheet.errors import NotIsolated, Refused, ScoresheetError, Usage
-from scoresheet.run import episode, journal, local
+from scoresheet.run import episode, journal, local, public
 from scoresheet.run.agents.spec import agent_of
 from scoresheet.run.episode import limits_of
 from scoresheet.run.prepare import Asked, plan_of
@@ -144,7 +144,8 @@ def test_the_journal_of_every_episode_lies_beside_its_output_and_its_evidence(wh
     isolation, out, rows, _ = whole
     for task_id, row in rows.items():
         folder = out / "episodes" / task_id / "0.0"
-        assert {path.name for path in folder.iterdir()} == {"calls.jsonl", "stdout", "stderr", "evidence.json"}
+        names = {"dns.jsonl"} if isolation == "bwrap" else set()
+        assert {path.name for path in folder.iterdir()} == {"calls.jsonl", "stdout", "stderr", "evidence.json"} | names
         assert json.loads((folder / "evidence.json").read_bytes())["state"] == row.isolation
     assert (out / "episodes/careful/0.0/stdout").read_bytes() == b'{"price": 12}'
     (line,) = (out / "episodes/guesser/0.0/calls.jsonl").read_bytes().splitlines()
@@ -154,11 +155,15 @@ def test_the_journal_of_every_episode_lies_beside_its_output_and_its_evidence(wh
 
 
 def test_the_agent_gets_the_environment_of_the_contract_and_nothing_else(whole):
-    _, out, rows, _ = whole
+    isolation, out, rows, _ = whole
     lines = (out / "episodes/environment/0.0/stderr").read_text().splitlines()
     environment = dict(line.split("=", 1) for line in lines)
     shell = {"PWD", "SHLVL", "_", "OLDPWD"}
-    assert set(environment) - shell == {
+    trusts = {name for name, value in environment.items() if value == public.CERTIFICATE}
+    proxies = {word for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for word in (name, name.lower())}
+    real_names = {*trusts, *proxies, "JAVA_TOOL_OPTIONS"} if isolation == "bwrap" else set()
+    assert len(trusts) == (11 if isolation == "bwrap" else 0)
+    assert set(environment) - shell - real_names == {
         *("HOME", "PATH", "LANG", "SHOP", "SCORESHEET_TASK", "SCORESHEET_TOOLS_URL", "SCORESHEET_CALL_URL"),
         *("SCORESHEET_ANSWER", "SCORESHEET_SEED", "SCORESHEET_MCP_URL"),
     }
