@@ -20,7 +20,7 @@ SRC = Path(sys.modules["scoresheet"].__path__[0])
 MODULES = sorted(SRC.rglob("*.py"))
 DOCS = sorted((HOUSE / "docs").rglob("*.md"))
 PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
-RULE = re.compile(r"(card|claim|manifest|metrics|pack|record|report|rows|run|split|task|tool|v1)(-[a-z]+)+")
+RULE = re.compile(r"(card|claim|import|manifest|metrics|pack|record|report|rows|run|split|task|tool|v1)(-[a-z]+)+")
 HEAVY = ("numpy", "aiohttp", "jsonschema_rs", "rich", "pydantic", "uvloop", "asyncio", "yaml")
 
 
@@ -88,6 +88,19 @@ def test_the_replay_path_holds_no_client_of_the_standard_library():
             assert found.isdisjoint({"http.client", "urllib.request", "socketserver", "ftplib", "smtplib"}), path
 
 
+def test_the_replay_path_speaks_tls_as_a_server_alone_and_opens_no_connection():
+    client = {"PROTOCOL_TLS_CLIENT", "create_default_context", "_create_unverified_context", "wrap_socket"}
+    opening = {"connect", "connect_ex", "create_connection", "open_connection", "sock_connect", "start_tls"}
+    for path in sorted((SRC / "replay").rglob("*.py")):
+        named = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+        assert named.isdisjoint(client | opening), path
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "wrap_bio":
+                assert [each.arg for each in node.keywords if ast.unparse(each.value) == "True"] == ["server_side"], (
+                    path
+                )
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_says_what_it_is_for(path):
     assert ast.get_docstring(tree(path)) or not path.read_text(encoding="utf-8").strip()
@@ -119,7 +132,9 @@ def test_the_page_of_commands_is_what_help_says():
 
 
 def test_every_rule_is_documented_under_its_id():
-    written = set().union(*(headings(page) for page in ("packs.md", "gates.md", "recording.md", "reports.md")))
+    written = set().union(
+        *(headings(page) for page in ("packs.md", "gates.md", "recording.md", "importing.md", "reports.md"))
+    )
     assert " ".join(sorted(rule_ids() - written)) == ""
 
 

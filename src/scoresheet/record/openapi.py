@@ -20,6 +20,21 @@ def tools(document: JsonValue, upstream: str, base: str = "", where: str = "") -
     """
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith("3."):
         raise Malformed("not an OpenAPI 3.x document", where, "give a description that says `openapi: 3.…`")
+    try:
+        return _tools(document, upstream, base, where)
+    except (
+        TypeError,
+        AttributeError,
+        KeyError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a list where an object belongs, and so on
+        raise Malformed(
+            f"not a valid OpenAPI document: {error}", where, "check it against OpenAPI's own schema"
+        ) from error
+
+
+def _tools(document: dict[str, Any], upstream: str, base: str, where: str) -> tuple[Tool, ...]:
     spec = _Description(document, where)
     servers = document.get("servers")
     server = servers[0].get("url", "") if isinstance(servers, list) and servers else ""

@@ -1,178 +1,55 @@
-"""Calls in transcripts: made, answered, told again."""
-
-import json
+"""What transcripts have in common: calls by id, results as text, tools as models are told of them."""
 
 import pytest
 
-from scoresheet.errors import Malformed
-from tests.record.importers.replayed import CORPUS, gathered, imported, replays
+from scoresheet.record.importers.calls import JSON, TEXT, Calls, arguments_of, describe, media, result, words
+from scoresheet.record.importers.intake import Intake
+from scoresheet.record.importers.shape import LeftOut
 
 
-def call(number, name="f", arguments='{"a": 1}'):
-    return {"id": number, "type": "function", "function": {"name": name, "arguments": arguments}}
+def test_results_are_text():
+    assert result("ü") == "ü".encode()
+    assert result([{"type": "text", "text": "a"}, "b"]) == b"ab"
+    assert result({"b": 1.0, "a": 2}) == b'{"a":2,"b":1}'
+    for odd in (None, 7, [{"type": "image_url"}], [{"type": "text"}]):
+        with pytest.raises(LeftOut):
+            result(odd)
 
 
-def assistant(*calls):
-    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+def test_a_result_is_json_when_it_is():
+    assert media(b'{"a": 1}') == JSON
+    assert media(b"plain") == TEXT
 
 
-def tool(number, content="done"):
-    return {"role": "tool", "tool_call_id": number, "content": content}
+def test_arguments_are_json_text_or_a_value():
+    assert [arguments_of(each) for each in ('{"a": 1}', "", None, {"a": 1})] == [{"a": 1}, {}, {}, {"a": 1}]
+    for odd in ("{", '{"a": 1, "a": 2}', "NaN"):
+        with pytest.raises(LeftOut):
+            arguments_of(odd)
 
 
-def chat(*messages, **more):
-    return json.dumps({"messages": list(messages)} | more)
+def test_calls_stand_in_the_order_in_which_they_were_made():
+    intake = Intake()
+    calls = Calls(intake)
+    calls.made("1", "x", "f", {})
+    calls.made("2", "y", "g", {})
+    assert calls.answered("y", "2")
+    assert calls.answered("x", "1")
+    assert not calls.answered("z", "3")
+    calls.finish()
+    assert [exchange.request.target for exchange in intake.gathered().exchanges] == ["f", "g"]
 
 
-def rules(result):
-    return [finding.rule for finding in result.left_out]
+def test_tools_are_described_nested_or_flat():
+    intake = Intake()
+    nested = {"type": "function", "function": {"name": "a", "parameters": {"type": "object"}}}
+    describe("w", [nested, {"type": "function", "name": "b"}, {"type": "web_search"}, 7], intake)
+    result = intake.gathered()
+    assert [tool.name for tool in result.tools] == ["a", "b"]
+    assert [finding.rule for finding in result.left_out] == ["import-tool"]
 
 
-REAL = sorted((CORPUS / "openai").iterdir())
-
-
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_requests_with_results_freeze_and_answer_or_say_what_is_missing(path, tmp_path):
-    result = gathered("openai", path.read_bytes(), path.name)
-    if path.name == "responses-previous-id.json":  # the call went before, in another request
-        assert rules(result) == ["import-no-request"]
-        return
-    assert not result.left_out
-    imported("openai", (path,), tmp_path / "pack")
-    assert len(replays(tmp_path / "pack", tmp_path / "run").calls) == 1
-
-
-def test_a_chat_becomes_a_task_with_its_tools_and_its_question(tmp_path):
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    offered = [{"type": "function", "function": {"name": "f", "description": "Does.", "parameters": schema}}]
-    path = tmp_path / "chat.json"
-    talk = chat(
-        {"role": "user", "content": "Do it."},
-        assistant(call("1"), call("2")),
-        tool("2", "[1, 2]"),
-        tool("1"),
-        tools=offered,
-    )
-    path.write_text(talk)
-    imported("openai", (path,), tmp_path / "pack", prompt="")
-    task = replays(tmp_path / "pack", tmp_path / "run")
-    assert task.prompt == "Do it."
-    assert [each.response().body for each in task.calls] == [b"done", b"[1, 2]"]
-    assert [dict(each.response().headers)["Content-Type"] for each in task.calls] == [
-        "text/plain; charset=utf-8", "application/json",
-    ]  # fmt: skip
-    written = json.loads((tmp_path / "pack" / "tools" / "f.json").read_text())
-    assert written == {"name": "f", "description": "Does.", "inputSchema": schema}
-
-
-def test_tools_that_nobody_described_are_known_by_their_calls(tmp_path):
-    path = tmp_path / "chat.json"
-    path.write_text(chat(assistant(call("1"), call("2", arguments='{"a": "x", "b": true}')), tool("1"), tool("2")))
-    imported("openai", (path,), tmp_path / "pack")
-    schema = json.loads((tmp_path / "pack" / "tools" / "f.json").read_text())["inputSchema"]
-    assert schema["properties"]["a"] == {"type": ["integer", "string"]}
-    assert schema["required"] == ["a"]
-    replays(tmp_path / "pack", tmp_path / "run")
-
-
-def test_longer_transcripts_of_one_talk_tell_their_calls_again():
-    start = [{"role": "user", "content": "Hi"}, assistant(call("1")), tool("1")]
-    text = chat(*start) + "\n" + chat(*start, assistant(call("2", arguments="{}")), tool("2"))
-    result = gathered("openai", text)
-    assert len(result.exchanges) == 2
-    assert result.changed == (("a call that the file tells again counts once", 1),)
-
-
-def test_an_id_that_is_used_again_for_another_call_is_another_call():
-    result = gathered("openai", chat(assistant(call("1")), tool("1", "x"), assistant(call("1", "g")), tool("1", "y")))
-    assert [(each.request.target, each.response.body) for each in result.exchanges] == [("f", b"x"), ("g", b"y")]
-
-
-def test_messages_one_a_line_and_the_ways_of_older_and_newer_apis_are_read():
-    assert len(gathered("openai", "\n".join(map(json.dumps, (assistant(call("1")), tool("1"))))).exchanges) == 1
-    old = [
-        {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
-        {"role": "function", "name": "f", "content": "x"},
-    ]
-    assert len(gathered("openai", json.dumps(old)).exchanges) == 1
-    items = [
-        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]},
-    ]
-    assert gathered("openai", json.dumps({"input": items})).exchanges[0].response.body == b"x"
-
-
-LEFT_OUT = {
-    "no result": (chat(assistant(call("1"))), ["import-no-answer"]),
-    "no call": (chat(tool("1")), ["import-no-request"]),
-    "arguments that are no JSON": (
-        chat(assistant(call("1", arguments='{"a": ')), tool("1")), ["import-arguments", "import-no-request"],
-    ),
-    "a picture": (chat(assistant(call("1")), tool("1", [{"type": "image_url"}])), ["import-not-text"]),
-    "a name that is a path": (chat(assistant(call("1", "../x")), tool("1")), ["import-tool-name"]),
-    "a custom tool": (chat(assistant({"id": "1", "type": "custom", "custom": {}})), ["import-tool"]),
-    "a tool of the host": (chat(tools=[{"type": "web_search"}]), ["import-tool"]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "expected"), LEFT_OUT.values(), ids=LEFT_OUT)
-def test_what_cant_be_carried_over_is_named(text, expected):
-    result = gathered("openai", text)
-    assert not result.exchanges
-    assert rules(result) == expected
-
-
-@pytest.mark.parametrize("text", ["", "{}", "7", '{"messages": 7}', "[" * 99999, '{"a": 1}\n{"b": 2}'])
-def test_what_is_no_transcript_is_refused(text):
-    with pytest.raises(Malformed):
-        gathered("openai", text, "chat")
-
-
-# ATIF
-
-
-def atif(*steps, version="ATIF-v1.5", **agent):
-    return json.dumps({"schema_version": version, "agent": agent, "steps": list(steps)})
-
-
-def step(results, calls=({"tool_call_id": "1", "function_name": "f", "arguments": {"a": 1}},), **more):
-    return {"source": "agent", "tool_calls": list(calls), "observation": {"results": results}} | more
-
-
-def test_a_real_trajectory_freezes_and_answers(tmp_path):
-    path = CORPUS / "atif" / "openhands-hello-world.trajectory.json"
-    done = imported("atif", (path,), tmp_path / "pack", prompt="")
-    task = replays(tmp_path / "pack", tmp_path / "run")
-    assert task.prompt.startswith("Create a file called hello.txt")
-    assert [call.request.path for call in task.calls] == ["str_replace_editor"]
-    assert [finding.rule for finding in done.left_out] == ["import-no-answer"]  # finish ends the run
-
-
-def test_trajectories_of_agents_that_act_by_words_hold_no_calls():
-    words = gathered("atif", (CORPUS / "atif" / "terminus2-continuation.trajectory.json").read_bytes())
-    assert not words.exchanges
-    assert set(rules(words)) == {"import-no-request"}
-
-
-def test_a_trajectory_whose_results_name_no_call_is_read_by_its_steps(tmp_path):
-    path = CORPUS / "atif" / "terminus2-invalid-json.trajectory.json"
-    done = imported("atif", (path,), tmp_path / "pack")
-    replays(tmp_path / "pack", tmp_path / "run")
-    assert "bash_command" in done.tools
-    assert any("names no call" in what for what, _ in done.changed)
-
-
-def test_results_are_found_by_their_call_or_as_the_only_one():
-    named = atif(step([{"source_call_id": "1", "content": "x"}]))
-    assert gathered("atif", named).exchanges[0].response.body == b"x"
-    unnamed = gathered("atif", atif(step([{"content": "x"}])))
-    assert unnamed.exchanges[0].response.body == b"x"
-    assert unnamed.changed
-    copied = gathered("atif", atif(step([{"source_call_id": "1", "content": "x"}], is_copied_context=True)))
-    assert rules(copied) == ["import-copied"]
-
-
-@pytest.mark.parametrize("text", ["{}", "[]", atif(version="ATIF-v2.0"), '{"schema_version": "ATIF-v1.5"}'])
-def test_what_is_no_trajectory_is_refused(text):
-    with pytest.raises(Malformed):
-        gathered("atif", text, "t")
+def test_the_words_of_a_message_are_its_text():
+    assert words(" a ") == "a"
+    assert words([{"type": "text", "text": "a"}, {"type": "image_url"}]) == "a"
+    assert words(None) == ""

@@ -51,6 +51,9 @@ class Calls:
                 self._answered[number] = result(content)
             except LeftOut as error:
                 self._answered[number] = error
+            except UnicodeEncodeError:
+                what = "its result holds half of a character (a lone surrogate)"
+                self._answered[number] = LeftOut("import-text", what)
         return True
 
     def finish(self) -> None:

@@ -107,6 +107,8 @@ class Intake:
             yield
         except LeftOut as error:
             self.leave_out(where, error.rule, error.what, error.mend)
+        except canonical.JsonError as error:
+            self.leave_out(where, "import-shape", f"it holds what strict JSON can't: {error.what}")
         except UnicodeEncodeError:
             self.leave_out(where, "import-text", "its text holds half of a character (a lone surrogate)")
 

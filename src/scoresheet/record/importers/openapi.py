@@ -35,13 +35,17 @@ def read(source: Source, intake: Intake) -> None:
     }
     reader = _Examples(spec, source.name)
     prefix = urlsplit(reader.server).path.rstrip("/")
-    for path, item in obj(spec.get("paths"), "paths").items():
+    for path, item in obj(spec.get("paths") or {}, "paths").items():
         for method in openapi.METHODS:
             operation = reader.followed(item).get(method)
             if not isinstance(operation, dict):
                 continue
             where = f"{source.name}#/paths/{path.replace('~', '~0').replace('/', '~1')}/{method}"
-            kinds = _operation(where, prefix + path, method.upper(), reader.followed(item), operation, reader, intake)
+            kinds: set[str] = set()
+            with intake.entry(where):
+                kinds = _operation(
+                    where, prefix + path, method.upper(), reader.followed(item), operation, reader, intake
+                )
             name = f"{(prefix + path).removeprefix(host.base) or '/'} {method.upper()}"
             if len(kinds) > 1 and name in tools and (http := tools[name].http) is not None:
                 tools[name] = tools[name].model_copy(update={"http": http.model_copy(update={"vary": ("accept",)})})

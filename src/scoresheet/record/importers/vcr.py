@@ -7,7 +7,7 @@ Cassettes are edited, by filters and by hand: a length in a header proves nothin
 import base64
 import binascii
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scoresheet.documents.tool import HeaderPairs
@@ -128,7 +128,9 @@ def headers_of(headers: Any, intake: Intake) -> HeaderPairs:
     """Of a mapping to texts or lists of them; or pairs, as old cassettes have them."""
     if isinstance(headers, list) and len(headers) == 1 and isinstance(headers[0], list):
         headers = headers[0]  # the one argument of a frozenset
-    items = headers.items() if isinstance(headers, dict) else (headers or ())
+    items = headers.items() if isinstance(headers, dict) else headers or ()
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes):
+        raise LeftOut("import-shape", "the headers are neither an object nor a list")
     found: list[tuple[str, str]] = []
     for item in items:
         name, value = item if isinstance(item, list | tuple) and len(item) == 2 else (None, None)

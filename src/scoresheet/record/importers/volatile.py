@@ -28,6 +28,10 @@ _LOOKS = tuple(
         ("a number at random", r"0\.\d{10,}"),
     )
 )
+_LOOKED_AT = 16
+"""Values of a member that are looked up in earlier answers: what a service gives, it gives soon."""
+_MAX_TEXT = 4 << 20
+"""Characters of answers in which they are looked up."""
 _MAX_MEMBERS = 2000
 """Of one request: what has more is data, and is not compared."""
 
@@ -63,7 +67,18 @@ def suggest(recording: Sequence[Exchange], others: Sequence[Sequence[Exchange]] 
             old = found.get((suggestion.rule, suggestion.request))
             if old is None or old.differing < suggestion.differing:
                 found[suggestion.rule, suggestion.request] = suggestion
-    return tuple(found[key] for key in sorted(found))
+    by_rule: dict[tuple[str, str], list[Suggestion]] = defaultdict(list)
+    for key in sorted(found):
+        by_rule[found[key].rule, found[key].look].append(found[key])
+    return tuple(map(_joined, by_rule.values()))
+
+
+def _joined(alike: Sequence[Suggestion]) -> Suggestion:
+    """One suggestion for what is the same of several paths."""
+    first = alike[0]
+    more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+    differing, compared = sum(each.differing for each in alike), sum(each.compared for each in alike)
+    return Suggestion(first.rule, first.request + more, differing, compared, first.look)
 
 
 def unpaired(recording: Sequence[Exchange], other: Sequence[Exchange]) -> int:
@@ -79,7 +94,7 @@ def _within(recording: Sequence[Exchange]) -> Iterator[Suggestion]:
             continue
         looks = {rule: _look([members[rule] for members, _ in group]) for rule in key[4]}
         odd = sorted(rule for rule, look in looks.items() if look)
-        odd = [rule for rule in odd if not any(given.before(exchange, members[rule]) for members, exchange in group)]
+        odd = [rule for rule in odd if not given.to([(exchange, members[rule]) for members, exchange in group])]
         same: dict[tuple[object, ...], list[Mapping[str, str]]] = defaultdict(list)
         for members, exchange in group:
             answer = exchange.response.status, digest.of(exchange.response.body)
@@ -100,11 +115,10 @@ def _between(recording: Sequence[Exchange], other: Sequence[Exchange]) -> Iterat
         left, right = _unequal(group, theirs.get(key, []))
         compared = min(len(group), len(theirs.get(key, ())))
         for rule in sorted(key[4]):
-            values = [
-                (one[rule], two[rule])
-                for (one, exchange), (two, _) in zip(left, right, strict=False)
-                if one[rule] != two[rule] and not given.before(exchange, one[rule])
-            ]
+            pairs = [(one, two) for one, two in zip(left, right, strict=False) if one[0][rule] != two[0][rule]]
+            if given.to([(exchange, members[rule]) for (members, exchange), _ in pairs]):
+                continue
+            values = [(one[rule], two[rule]) for (one, _), (two, _) in pairs]
             if values:
                 look = _look([value for pair in values for value in pair])
                 yield Suggestion(rule, f"{key[1]} {key[2]}", len(values), compared, look)
@@ -139,14 +153,24 @@ class _Given:
 
     def __init__(self, recording: Sequence[Exchange]) -> None:
         self._when = {id(exchange): place for place, exchange in enumerate(recording)}
-        self._texts = [
-            f"{each.headers} {(readable(each.headers, each.body) or b'').decode('utf-8', 'replace')}"
+        texts = (
+            f"{each.headers} {(readable(each.headers, each.body) or b'').decode('utf-8', 'replace')}\n"
             for each in (exchange.response for exchange in recording)
-        ]
+        )
+        self._ends = [0]
+        kept: list[str] = []
+        for text in texts:
+            room = max(0, _MAX_TEXT - self._ends[-1])
+            kept.append(text[:room])
+            self._ends.append(self._ends[-1] + len(kept[-1]))
+        self._text = "".join(kept)
 
-    def before(self, exchange: Exchange, value: str) -> bool:
-        """Whether an answer before `exchange` held `value`."""
-        return any(value in text for text in self._texts[: self._when[id(exchange)]])
+    def to(self, sent: Sequence[tuple[Exchange, str]]) -> bool:
+        """Whether one of the first values that were sent stood in an answer before it."""
+        return any(
+            self._text.find(value, 0, self._ends[self._when[id(exchange)]]) >= 0
+            for exchange, value in sent[:_LOOKED_AT]
+        )
 
 
 def _grouped(recording: Sequence[Exchange]) -> dict[_Key, _Group]:

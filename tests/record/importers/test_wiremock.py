@@ -1,0 +1,116 @@
+"""WireMock mappings that stand for one request each."""
+
+import json
+
+import pytest
+
+from scoresheet.errors import Malformed, Usage
+from scoresheet.record.importers.hosts import Host
+from tests.record.importers.replayed import CORPUS, gathered, imported, replays
+
+HOST = (Host("API", "api.test"),)
+
+
+def rules(result):
+    return [finding.rule for finding in result.left_out]
+
+
+def mapping(request=None, response=None, **more):
+    return {
+        "request": {"method": "GET", "url": "/a"} | (request or {}),
+        "response": {"status": 200} | (response or {}),
+    } | more
+
+
+def wire(*mappings):
+    return gathered("wiremock", json.dumps({"mappings": list(mappings)}), hosts=HOST)
+
+
+def test_real_mappings_freeze_and_answer_with_their_files(tmp_path):
+    done = imported("wiremock", (CORPUS / "wiremock",), tmp_path / "pack", hosts=HOST)
+    task = replays(tmp_path / "pack", tmp_path / "run")
+    assert {call.request.path for call in task.calls} == {"/testjsonmapping", "/todo/items", "/api/mytest"}
+    assert sorted(finding.rule for finding in done.left_out) == ["import-body-missing", "import-pattern"]
+    mytest = next(call for call in task.calls if call.request.path == "/api/mytest")
+    assert mytest.response().body == (CORPUS / "wiremock" / "with-files" / "__files" / "mytest.json").read_bytes()
+
+
+def test_a_lone_mapping_keeps_its_json_as_it_was_written():
+    text = (CORPUS / "wiremock" / "json-body-numbers.json").read_text()
+    body = gathered("wiremock", text, hosts=HOST).exchanges[0].response.body
+    assert body.decode() in text
+    assert b"2.0" in body
+
+
+def test_states_of_a_scenario_are_answered_in_their_order():
+    late = mapping(response={"body": "two"}, scenarioName="s", requiredScenarioState="next")
+    early = mapping(
+        response={"body": "one"}, scenarioName="s", requiredScenarioState="Started", newScenarioState="next"
+    )
+    assert [each.response.body for each in wire(late, early).exchanges] == [b"one", b"two"]
+
+
+def test_of_two_mappings_for_one_request_the_first_by_priority_and_the_newest_answers():
+    result = wire(mapping(response={"body": "old"}), mapping(response={"body": "new"}), mapping(priority=9))
+    assert [each.response.body for each in result.exchanges] == [b"new"]
+    assert rules(result) == ["import-shadowed"] * 2
+
+
+def test_exact_matchers_make_a_request():
+    result = wire(
+        mapping({
+            "method": "POST", "url": None, "urlPath": "/b",
+            "queryParameters": {"q": {"equalTo": "a b&c"}},
+            "headers": {"Accept": {"equalTo": "text/plain"}, "X-Id": {"matches": ".*"}},
+            "bodyPatterns": [{"equalToJson": {"n": 1}}],
+        } | {"url": "/b?x=1"})
+    )  # fmt: skip
+    request = result.exchanges[0].request
+    assert request.target == "/b?x=1&q=a%20b%26c"
+    assert request.body == b'{"n":1}'
+    assert request.header("accept") == "text/plain"
+    assert result.changed == (("a pattern of a header does not count", 1),)
+
+
+def test_faults_are_faults():
+    result = wire(mapping(response={"fault": "CONNECTION_RESET_BY_PEER", "fixedDelayMilliseconds": 5}))
+    assert result.exchanges[0].response.fault == "connection_reset"
+    assert rules(wire(mapping(response={"fault": "RANDOM_DATA_THEN_CLOSE"}))) == ["import-fault"]
+
+
+PATTERNS = {
+    "any method": mapping({"method": "ANY"}),
+    "a pattern of a path": {"request": {"method": "GET", "urlPattern": "/a/[0-9]+"}, "response": {}},
+    "any path": {"request": {"method": "GET"}, "response": {}},
+    "any body": mapping({"method": "POST"}),
+    "a part of a body": mapping({"method": "POST", "bodyPatterns": [{"contains": "x"}]}),
+    "a loose body": mapping({"method": "POST", "bodyPatterns": [{"equalToJson": "{}", "ignoreExtraElements": True}]}),
+    "a pattern of a query": mapping({"queryParameters": {"q": {"matches": "x"}}}),
+    "a matcher of another kind": mapping({"cookies": {}}),
+}
+
+
+@pytest.mark.parametrize("value", PATTERNS.values(), ids=PATTERNS)
+def test_a_mapping_that_no_one_request_matches_is_left_out(value):
+    assert rules(wire(value)) == ["import-pattern"]
+
+
+def test_files_outside_of_their_folder_are_never_read():
+    assert rules(wire(mapping(response={"bodyFileName": "../../etc/passwd"}))) == ["import-body-missing"]
+
+
+def test_templates_and_proxies_hold_no_answer():
+    template = mapping(response={"body": "{{now}}", "transformers": ["response-template"]})
+    proxy = mapping(response={"proxyBaseUrl": "http://x"})
+    assert rules(wire(template, mapping({"url": "/b"}, proxy["response"]))) == ["import-template", "import-no-answer"]
+
+
+def test_mappings_need_a_host():
+    with pytest.raises(Usage, match="which host"):
+        gathered("wiremock", json.dumps(mapping()))
+
+
+@pytest.mark.parametrize("text", ["", "7", "[1", '"x"', "{}", '{"item": 7, "data": 7, "mappings": 7}', "[" * 100_000])
+def test_what_is_of_another_format_is_refused(text):
+    with pytest.raises(Malformed):
+        gathered("wiremock", text, "f.json", HOST)
