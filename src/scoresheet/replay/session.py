@@ -58,7 +58,7 @@ class Verdict:
     """The tool that the request is a call of; `None` when that can't be told."""
     errors: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """The tool's `ignore` rules that took something out of the request before it was compared: each weakens the test."""
+    """The tool's `ignore` rules that took something out before the request was compared: each weakens the test."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
