@@ -224,6 +224,7 @@ def test_a_websocket_is_an_unrecorded_call(world):
     with world.serve(call("GET", "/a")):
         said = world.ask(get("/a", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", CLOSE))
     assert said.startswith(b"HTTP/1.1 403")
+    assert b"websockets are not replayed" in said
     assert [(each.outcome, each.path) for each in world.lines()] == [("miss", "/a")]
 
 

@@ -19,9 +19,11 @@ FORMATS: dict[str, tuple[str, str]] = {
     "judgment": ("judgment", "Judgment"),
     "pack-record": ("pack_record", "PackRecord"),
     "call-record": ("call_record", "CallRecord"),
+    "dns-record": ("dns_record", "DnsRecord"),
     "evidence": ("evidence", "Evidence"),
     "run-plan": ("run_plan", "RunPlan"),
     "report": ("report", "Report"),
+    "comparison": ("comparison", "Comparison"),
     "baselines": ("baselines", "Baselines"),
     "check": ("check_result", "CheckResult"),
 }

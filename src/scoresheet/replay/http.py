@@ -61,6 +61,7 @@ _WRITE_AT_ONCE = 256 * 1024
 _QUIET_TURNS = 5
 _DRAIN_S = 10.0
 """For `serve`, whose clients may go on asking: a run closes when nobody lives who could."""
+_NO_WEBSOCKETS = "websockets are not replayed"
 _LINGER_S = 2.0
 """How long a closing connection waits for its client to close too."""
 
@@ -932,6 +933,7 @@ def _missed(answer: Miss, nearest: Nearest | None) -> dict[str, JsonValue]:
         "kind": answer.kind,
         "nearest": nearest and {"method": nearest.method, "path": nearest.path},
         "difference": list(nearest.difference) if nearest else [],
+        **({"what": _NO_WEBSOCKETS} if "websocket" in answer.request.header("upgrade").lower() else {}),
     }
 
 
