@@ -56,6 +56,14 @@ def test_intervals_apart_are_not_replicated():
     assert "the intervals of success do not overlap" in found.reasons
 
 
+def test_few_tasks_that_all_went_wrong_are_not_replicated_though_no_test_can_say_so():
+    """5 tasks that differ have an exact p of 2/32, and wide intervals overlap."""
+    found = replicate(side("a", (5, 5, 5, 5, 5, 0)), side("b", (0, 0, 0, 0, 0, 0)))
+    assert dict(found.figures)["sign_flip_p"] == "0.0625"
+    assert found.verdict == "not replicated"
+    assert any("outside the interval" in reason or "do not overlap" in reason for reason in found.reasons)
+
+
 def test_another_pack_ends_it_at_the_digest():
     found = replicate(side("a"), side("b", manifest_sha256="5" * 64))
     assert found.verdict == "not comparable"

@@ -94,8 +94,10 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     return 0
 
 
-def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
+def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None = None) -> "Admission":
     """The pack triaged, and what was found said; the pack's receipts file holds what is new.
+
+    A replication is judged as of the day of the first run: `issued_at`.
 
     Raises `ScoresheetError` when nothing can be started: then every receipt is in the pack's receipts file.
     """
@@ -111,7 +113,7 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool) -> "Admission":
     with bytes_bar("scanning", quiet) as progress:
         triage = pack_triage.look(pack, progress, verified=True)
     say_findings(triage, str(pack.root))
-    issued_at = now()
+    issued_at = issued_at or now()
     found = triage.receipts(seat, issued_at)
     score = sum(receipt.leaf == "score" for receipt in found)
     if not score or not seat:

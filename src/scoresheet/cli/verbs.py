@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "bundle": "Put a run into one file that anybody can verify offline.",
     "verify": "Recompute a bundle or a run, and say what can't be known.",
     "replicate": "Say whether another host got what the first one got.",
+    "rerun": "Run what a bundle holds again, and say whether it was replicated.",
     "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",
     "explain": "Show a request's canonical form, fingerprint and nearest recordings.",

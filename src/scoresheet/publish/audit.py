@@ -385,6 +385,8 @@ class _Work:
                 count = sum(1 for _ in file)
             if count:
                 self.unchecked.append(f"{count} files of what agents wrote: only their digests are here")
+        if self.bundle is not None and self.bundle.index.agent == "included":
+            self.unchecked.append("the agent that is here: whether it is the one that ran")
         if (self.folder / BASELINES).exists():
             self.unchecked.append("baselines.json: the rows that it was made of are not here")
 

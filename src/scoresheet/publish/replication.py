@@ -76,6 +76,8 @@ def replicate(a: Side, b: Side) -> Replication:
         against.append(f"the outcomes differ by task (exact sign-flip p {upward(p)} < {float(LEVEL):g})")
     if overlap is False:
         against.append("the intervals of success do not overlap")
+    elif overlap:  # with few tasks intervals are wide: two that share an end say little
+        against += [*_outside(a, b), *_outside(b, a)]
     verdict: Verdict = "not replicated" if against else "replicated"
     if overlap is None and not identical and not against:
         what = f"{a.report.success_ci95}: without an interval only identical outcomes replicate"
@@ -149,6 +151,13 @@ def _overlap(a: Report, b: Report) -> bool | None:
     if isinstance(a.success_ci95, str) or isinstance(b.success_ci95, str):
         return None
     return max(a.success_ci95[0], b.success_ci95[0]) <= min(a.success_ci95[1], b.success_ci95[1])
+
+
+def _outside(one: Side, other: Side) -> Iterator[str]:
+    """That the mean of one lies outside the other's interval."""
+    ends, mean = other.report.success_ci95, one.report.success_mean
+    if not isinstance(ends, str) and not ends[0] <= mean <= ends[1]:
+        yield f"the mean of {one.name} ({mean:.4f}) lies outside the interval of {other.name} ({_ends(other.report)})"
 
 
 def _ends(report: Report) -> str:
