@@ -1,11 +1,17 @@
 """MCP logs: what the official SDK said over stdio, what a public server said over HTTP, and what loggers make of it."""
 
+import http.client
 import json
+import socket
 
 import pytest
 
 from scoresheet.documents.tool import MCP_ERROR, MCP_RESULT
 from scoresheet.errors import Malformed
+from scoresheet.pack.folder import Pack
+from scoresheet.replay.http import MCP_DOOR, ReplayServer
+from scoresheet.replay.journal import CallJournal
+from scoresheet.replay.session import Session, Tape
 from tests.record.importers.replayed import CORPUS, gathered, imported, replays
 
 LOG = CORPUS / "mcp-sdk" / "everything.jsonl"
@@ -57,6 +63,31 @@ def test_logs_of_a_public_server_freeze_and_answer(name, tmp_path):
     assert done.tools == ("ask_question",)
     assert {tool.name for tool in task.tools} >= {"read_wiki_structure", "ask_question"}
     assert "_meta" not in (tmp_path / "pack" / "tasks" / "t.json").read_text()
+
+
+def test_an_imported_server_is_served_over_mcp_as_it_was(tmp_path):
+    imported("mcp", (LOG,), tmp_path / "pack")
+    replays(tmp_path / "pack", tmp_path / "run")
+    opened = Pack.open(tmp_path / "pack")
+    session = Session(Tape.of(opened.task("t"), opened.tools))
+    asked = [json.loads(line) for line in LOG.read_text().splitlines() if '"method"' in line]
+    answers = {
+        message["id"]: message for message in map(json.loads, LOG.read_text().splitlines()) if "result" in message
+    }
+    with socket.create_server(("127.0.0.1", 0)) as listening, ReplayServer() as server:
+        with server.episode({MCP_DOOR: listening}, {}, session, CallJournal(tmp_path / "calls.jsonl")):
+            connection = http.client.HTTPConnection(*listening.getsockname()[:2], timeout=10)
+            for message in asked:
+                if message["method"] not in ("tools/call", "resources/read", "prompts/get", "resources/list"):
+                    continue
+                headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+                connection.request("POST", "/mcp", json.dumps(message), headers)
+                told = json.loads(connection.getresponse().read())
+                if message.get("params", {}).get("name") == "nothing":
+                    assert "error" in told
+                else:
+                    assert told == answers[message["id"]]
+            connection.close()
 
 
 def test_results_are_the_text_that_was_logged():
