@@ -25,7 +25,7 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name  # `import`
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")  # `import`
         command = importlib.import_module(f"scoresheet.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
