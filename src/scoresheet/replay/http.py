@@ -26,6 +26,7 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
+from scoresheet.authority import Authority
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import CallRecord, Nearest
 from scoresheet.documents.tool import CALL, Request
@@ -76,7 +77,7 @@ class ReplayServer:
         self._thread = threading.Thread(target=self._serve, name="scoresheet-replay", daemon=True)
         self._episodes: set[_Episode] = set()
         self._memory = _Memory()
-        self._authority: tls.Authority | None = None
+        self._authority: Authority | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -90,11 +91,11 @@ class ReplayServer:
         self._thread.join()
 
     @property
-    def authority(self) -> tls.Authority:
+    def authority(self) -> Authority:
         """Who signs the certificates of public hosts: one for all episodes. Raises `Usage` without the extra."""
         with self._lock:
             if self._authority is None:
-                self._authority = tls.Authority()
+                self._authority = Authority()
             return self._authority
 
     @contextlib.contextmanager
@@ -230,7 +231,7 @@ class Public:
     """What an episode needs to be asked by the public names of its hosts."""
 
     hosts: Hosts
-    authority: tls.Authority
+    authority: Authority
     names: NameLog
     """Filled with the names that were asked for."""
 

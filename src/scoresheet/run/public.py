@@ -8,8 +8,8 @@ system's bundle. docs/https says which client takes which.
 from collections.abc import Container, Mapping
 from pathlib import Path
 
+from scoresheet import authority
 from scoresheet.documents.manifest import Manifest
-from scoresheet.replay import tls
 from scoresheet.replay.dns import NameLog
 from scoresheet.replay.hosts import Hosts
 from scoresheet.replay.http import DNS_DOORS, PROXY_DOOR, WEB_DOORS, Public, ReplayServer
@@ -21,31 +21,13 @@ JAVA_CERTIFICATE = "/run/scoresheet/ca.p12"
 PROXY_PORT = 8072
 _TAKEN = range(8070, 8200)
 """Ports of other doors: a host that was recorded at one of these is reached through the proxy alone."""
-_BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-)
-_CERTIFICATE_VARIABLES = (
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "NODE_EXTRA_CA_CERTS",
-    "GIT_SSL_CAINFO",
-    "AWS_CA_BUNDLE",
-    "PIP_CERT",
-    "DENO_CERT",
-    "CARGO_HTTP_CAINFO",
-    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-    "NIX_SSL_CERT_FILE",
-)
 _NOT_PROXIED = "localhost,127.0.0.1,::1"
 
 
 def of(manifest: Manifest, server: ReplayServer) -> Public | None:
     """What serves the hosts of a pack; `None` when it has no public ones, or without the extra `https`."""
     hosts = Hosts.of(manifest.upstreams)
-    if not hosts.names or not tls.available():
+    if not hosts.names or not authority.available():
         return None
     return Public(hosts, server.authority, NameLog())
 
@@ -67,7 +49,7 @@ def files(public: Public | None) -> tuple[tuple[str, bytes], ...]:
     """The certificate, at a place of its own and over each bundle that this system has."""
     if public is None:
         return ()
-    found = {str(Path(bundle).resolve()) for bundle in _BUNDLES if Path(bundle).is_file()}
+    found = {str(Path(bundle).resolve()) for bundle in authority.BUNDLES if Path(bundle).is_file()}
     inside = sorted(bundle for bundle in found if bundle.startswith(("/etc/ssl/certs/", "/etc/pki/")))
     java = (JAVA_CERTIFICATE, public.authority.java_truststore)
     return (*((place, public.authority.pem) for place in (CERTIFICATE, *inside)), java)
@@ -85,9 +67,9 @@ def environment(public: Public | None, urls: Mapping[str, str]) -> dict[str, str
     proxy = urls[PROXY_DOOR]
     proxied = {name: proxy for word in ("HTTP_PROXY", "HTTPS_PROXY") for name in (word, word.lower())}
     direct = dict.fromkeys(("NO_PROXY", "no_proxy"), _NOT_PROXIED)
-    java = f"-Djavax.net.ssl.trustStore={JAVA_CERTIFICATE} -Djavax.net.ssl.trustStorePassword={tls.JAVA_PASSWORD}"
+    java = f"-Djavax.net.ssl.trustStore={JAVA_CERTIFICATE} -Djavax.net.ssl.trustStorePassword={authority.JAVA_PASSWORD}"
     return {
-        **dict.fromkeys(_CERTIFICATE_VARIABLES, CERTIFICATE),
+        **dict.fromkeys(authority.VARIABLES, CERTIFICATE),
         **proxied,
         **direct,
         "JAVA_TOOL_OPTIONS": f"{java} -Djavax.net.ssl.trustStoreType=PKCS12",
