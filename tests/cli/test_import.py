@@ -119,6 +119,16 @@ def test_an_entry_whose_credential_cant_be_taken_out_is_left_out(tmp_path, capsy
     assert secret not in err + "".join(file.read_text() for file in (tmp_path / "pack").rglob("*.json"))
 
 
+def test_a_credential_of_an_entry_that_is_left_out_is_one_in_the_others(tmp_path, capsys):
+    secret = "q8Zt4LmX2vB7nK9p"
+    more = [{"name": "Authorization", "value": f"Bearer {secret}"}]
+    path = write(tmp_path / "f.har", entry(1, answer=f'"{secret}"'), entry(2, more, path=f"/keys/{secret}"))
+    code, out, _ = bring(capsys, "har", path, *common(tmp_path / "pack"))
+    assert code == 0
+    assert out.startswith("t: 1 call of 2")
+    assert secret not in "".join(file.read_text() for file in (tmp_path / "pack").rglob("*.json"))
+
+
 def test_a_credential_in_what_people_wrote_is_refused(tmp_path, capsys):
     path = write(tmp_path / "f.har", entry(1, [{"name": "X-Api-Key", "value": "q8Zt4LmX2vB7nK9p"}]))
     code, _, err = bring(capsys, "har", path, *common(tmp_path / "pack", prompt="use q8Zt4LmX2vB7nK9p"))

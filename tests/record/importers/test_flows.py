@@ -110,6 +110,7 @@ def test_a_file_that_was_cut_anywhere_is_refused_or_shorter():
         b"1:a?",
         b"2:1:}",
         b"{}",
+        b"4:8:ab]cdefg,",
     ],
 )
 def test_hostile_bytes_are_refused_with_their_place(data):

@@ -161,6 +161,8 @@ def test_an_answer_whose_body_is_missing_or_cut_is_never_imported_as_empty(conte
 
 def test_an_answer_shorter_than_its_content_length_is_left_out():
     assert read(entry(headers=[("Content-Length", "300")])).left_out[0].rule == "import-body-cut"
+    empty = entry(content={"size": 0, "text": ""}, headers=[("Content-Length", "300")])
+    assert read(empty).left_out[0].rule == "import-body-missing"
     stream = entry(content={"size": 0, "text": ""}, headers=[("Content-Type", "text/event-stream")])
     assert read(stream).left_out[0].rule == "import-body-missing"
 
