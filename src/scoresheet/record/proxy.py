@@ -28,6 +28,7 @@ import httptools
 
 from scoresheet.documents.tool import Response, Tool
 from scoresheet.errors import Finding
+from scoresheet.record import tunnel
 from scoresheet.record.calls import Forward, Reply, Route, ToolCalls
 from scoresheet.record.exchange import Exchange
 from scoresheet.record.relay import CHUNK, Answer, Message, NotHttp, RequestReader
@@ -49,11 +50,14 @@ class RecordingProxy:
         tools: Sequence[Tool] = (),
         tls: ssl.SSLContext | None = None,
         streaming: Sequence[str] = (),
+        tunnels: tunnel.Tunnels | None = None,
     ) -> None:
         """`timeout_s`: how long a service may stay silent; `tools`: what can be called by name; `tls`: whom to trust,
         by default whom the system does; `streaming`: services whose answers may stay open and silent, so that nothing
-        waits for their end.
+        waits for their end; `tunnels`: also be a proxy for the services' own `https` addresses.
         """
+        self._tunnels = tunnels
+        self._tunnel_listener: socket.socket | None = None
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
         self._tls = tls
@@ -77,6 +81,9 @@ class RecordingProxy:
                 listener = socket.create_server(("127.0.0.1", 0), backlog=128)
                 self._listeners.append(listener)
                 threading.Thread(target=self._accept, args=(listener, name, route), daemon=True).start()
+            if self._tunnels is not None:
+                listener = self._tunnel_listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+                threading.Thread(target=self._accept_tunnels, args=(listener, self._tunnels), daemon=True).start()
         except BaseException:
             self._close()
             raise
@@ -98,6 +105,12 @@ class RecordingProxy:
     def call_address(self) -> str:
         """Where tools are called by name: `POST /<tool>`."""
         return self._address(-1)
+
+    @property
+    def proxy_address(self) -> str:
+        """The proxy for `https` addresses; empty without `tunnels`."""
+        listener = self._tunnel_listener
+        return "" if listener is None else f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     @property
     def submitted(self) -> bytes | None:
@@ -129,7 +142,7 @@ class RecordingProxy:
         yield "SCORESHEET_CALL_URL", self._calls.route
 
     def _close(self) -> None:
-        for listener in self._listeners:
+        for listener in (*self._listeners, *filter(None, (self._tunnel_listener,))):
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts; close alone does not
             listener.close()
@@ -146,6 +159,49 @@ class RecordingProxy:
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(client, name, route), daemon=True).start()
+
+    def _accept_tunnels(self, listener: socket.socket, tunnels: tunnel.Tunnels) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve_tunnel, args=(client, tunnels), daemon=True).start()
+
+    def _serve_tunnel(self, client: socket.socket, tunnels: tunnel.Tunnels) -> None:
+        """One connection to the proxy for `https` addresses: opened when it goes to a service, else passed on."""
+        host = ""
+        with self._lock:
+            self._clients.add(client)
+        try:
+            asked = tunnel.asked(client)
+            if asked is None:
+                return
+            host, port = asked
+            known = tunnels.known(host, port)
+            server = None if known else socket.create_connection((host, port), timeout=self._timeout_s)
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            if server is None:
+                self._serve(tunnels.secure(client), known[0].name, partial(tunnel.route, known))
+                return
+            what = f"the command also called {host}: it is no --upstream, and was passed on unrecorded"
+            self._report("record-elsewhere", host, what, severity="warning")
+            with server:
+                server.settimeout(None)
+                tunnel.pass_on(client, server)
+        except NotHttp as error:
+            self._report("record-not-http", "the proxy", f"the command sent what can't be recorded: {error}")
+            with contextlib.suppress(OSError):
+                client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        except ssl.SSLError as error:
+            what = f"the command does not trust the recorder's certificate for {host}: {error.reason or error}"
+            self._report("record-untrusted", host, what, "let its client read SSL_CERT_FILE")
+        except OSError as error:
+            log.debug("a tunnel to %s failed: %s", host, error)
+        finally:
+            with self._lock:
+                self._clients.discard(client)
+            client.close()
 
     def _serve(self, client: socket.socket, name: str, route: Callable[[Message], Route]) -> None:
         with self._lock:
@@ -247,6 +303,8 @@ class RecordingProxy:
 
     def _note_addresses(self, response: Response, upstream: Upstream) -> None:
         address = f"//{upstream.authority}"
+        if self._tunnels is not None and upstream.tls:
+            return  # who follows it comes to us
         if any(address in value for _, value in response.headers) or address.encode() in response.body:
             what = (
                 f"answers of {upstream.authority} hold its own address: a client that follows it leaves the recording"

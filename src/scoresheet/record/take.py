@@ -27,6 +27,7 @@ from scoresheet.record.mcp_server import McpRecording, McpServer
 from scoresheet.record.plan import TaskPlan
 from scoresheet.record.proxy import DEFAULT_TIMEOUT_S, RecordingProxy
 from scoresheet.record.redact import Redaction, Replacement, redact
+from scoresheet.record.tunnel import Tunnels
 from scoresheet.record.upstream import Upstream
 
 DEFAULT_WALL_CLOCK_S = 600.0
@@ -49,6 +50,8 @@ class Settings:
     mcp: McpServer | None = None
     mcp_bridge: Path | None = None
     """The program that carries MCP over stdio to an address."""
+    https: bool = False
+    """Also record calls to the services' own `https` addresses."""
     quiet_command: bool = False
     """Keep the command's stderr to ourselves; it is shown when the command fails."""
 
@@ -142,11 +145,20 @@ def _taken(
         upstreams = (*upstreams, server.upstream)
     with (
         tempfile.TemporaryDirectory(prefix="scoresheet-mcp-") as folder,
-        RecordingProxy(upstreams, settings.timeout_s, tools, streaming=(MCP_NAME,)) as proxy,
+        contextlib.ExitStack() as stack,
     ):
+        tunnels = None
+        if settings.https:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix="scoresheet-trust-"))
+            tunnels = Tunnels(settings.upstreams, Path(place))
+        proxy = stack.enter_context(
+            RecordingProxy(upstreams, settings.timeout_s, tools, streaming=(MCP_NAME,), tunnels=tunnels)
+        )
         recording = None if server is None else McpRecording(server, Path(folder), settings.mcp_bridge)
-        with contextlib.ExitStack() as stack:
-            more = {} if recording is None else stack.enter_context(recording.environment(proxy.addresses))
+        with contextlib.ExitStack() as answering:
+            more = {} if recording is None else answering.enter_context(recording.environment(proxy.addresses))
+            if tunnels is not None:
+                more = {**more, **tunnels.environment(proxy.proxy_address)}
             answer = _run(plan, settings, tools, proxy, more)
         proxy.settle()
         recorded_all, problems = proxy.exchanges(), proxy.problems()
