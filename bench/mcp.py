@@ -1,0 +1,151 @@
+"""Requests per second over MCP as a ratio to plain HTTP: the same server, recordings and client.
+
+    python bench/mcp.py           # ours, at 100, 10,000 and 100,000 recorded calls
+    python bench/mcp.py --peer    # and a server of the official SDK (uvicorn, stateless, JSON) that answers a constant
+
+Load: wrk, one thread, 8 kept connections; a scrambled walk over all recordings, each request with an id of its own, as
+MCP's are; three interleaved rounds. Over HTTP the bytes of a request repeat, over MCP they never do, so the ratio holds
+what reading a message costs. Goals: 0.15 of plain HTTP, flat within 0.8 over the number of recordings.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import multiprocessing
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+SIZES = (100, 10_000, 100_000)
+ROUNDS, SECONDS = 3, 3
+GOAL, GOAL_FLAT = 0.15, 0.8
+HTTP = """
+local at = 0
+request = function()
+  at = (at + 61803) % {count}
+  return wrk.format("POST", "/pay", {{["Content-Type"]="application/json"}}, '{{"amount":' .. at .. '}}')
+end
+"""
+MCP = """
+local at, id = 0, 0
+local head = {{["Content-Type"]="application/json", ["Accept"]="application/json, text/event-stream"}}
+request = function()
+  at, id = (at + 61803) % {count}, id + 1
+  return wrk.format("POST", "/mcp", head, '{{"jsonrpc":"2.0","id":' .. id ..
+    ',"method":"tools/call","params":{{"name":"pay","arguments":{{"amount":' .. at .. '}}}}}}')
+end
+"""
+
+
+def serve(plain: socket.socket, over_mcp: socket.socket, count: int, told: Connection) -> None:
+    from scoresheet.documents.task import Call, Task, ToolReference
+    from scoresheet.documents.tool import RequestCopy, Tool
+    from scoresheet.pack import fingerprint
+    from scoresheet.replay.http import MCP_DOOR, ReplayServer
+    from scoresheet.replay.journal import CallJournal
+    from scoresheet.replay.session import Session, Tape
+
+    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+    http = {"upstream": "api", "method": "POST", "path": "/pay"}
+    tool = Tool.model_validate({"name": "pay", "inputSchema": schema, "http": http})
+    calls = []
+    for amount in range(count):
+        headers = (("Content-Type", "application/json"),)
+        request = RequestCopy(upstream="api", method="POST", path="/pay", headers=headers, body={"amount": amount})
+        text = json.dumps({"paid": amount})
+        digest = fingerprint.v2(request.as_request())
+        calls.append(
+            Call(
+                request_fingerprint=digest,
+                request=request,
+                response_status=200,
+                response_bytes=text,
+                latency_ms_recorded=1.0,
+            )
+        )
+    reference = ToolReference(name="pay", schema_sha256="sha256:" + "0" * 64)
+    tape = Tape.of(Task(task_id="t", prompt="p", tools=(reference,), calls=tuple(calls)), {"pay": tool})
+    with tempfile.TemporaryDirectory() as folder, ReplayServer() as server:
+        for number in range(2 * ROUNDS + 2):  # one episode a measurement: a journal is bounded
+            journal = CallJournal(Path(folder) / str(number))
+            with server.episode({"api": plain, MCP_DOOR: over_mcp}, {"api": "api"}, Session(tape), journal):
+                told.send("ready")
+                told.recv()
+
+
+def peer(listening: socket.socket) -> None:
+    import mcp_types
+    import uvicorn
+    from mcp.server.lowlevel import Server
+
+    async def listed(*_: object) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(tools=[mcp_types.Tool(name="pay", input_schema={"type": "object"})])
+
+    async def called(*_: object) -> mcp_types.CallToolResult:
+        return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text='{"paid":1}')])
+
+    server: Server = Server("peer", on_list_tools=listed, on_call_tool=called)
+    app = server.streamable_http_app(json_response=True, stateless_http=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
+
+
+def rate(port: int, script: str) -> float:
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
+        lua.write(script)
+        lua.flush()
+        words = ["wrk", "-t1", "-c8", f"-d{SECONDS}", "-s", lua.name, f"http://127.0.0.1:{port}/"]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in said, said
+    found = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    assert found is not None, said
+    return float(found[1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--peer", action="store_true", help="measure the official SDK's server as well")
+    fork = multiprocessing.get_context("fork")
+    medians: dict[int, float] = {}
+    missed = False
+    asked = parser.parse_args()
+    for count in SIZES:
+        plain, over_mcp = (socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2))
+        ours, theirs = multiprocessing.Pipe()
+        server = fork.Process(target=serve, args=(plain, over_mcp, count, theirs), daemon=True)
+        server.start()
+        found: dict[str, list[float]] = {"HTTP": [], "MCP": []}
+        for number in range(ROUNDS + 1):
+            for name, port, script in (("HTTP", plain.getsockname()[1], HTTP), ("MCP", over_mcp.getsockname()[1], MCP)):
+                ours.recv()
+                each = rate(port, script.format(count=count))
+                if number:  # the first walk asks everything for the first time
+                    found[name].append(each)
+                ours.send("next")
+        server.join()
+        ratio = statistics.median(one / other for one, other in zip(found["MCP"], found["HTTP"], strict=True))
+        medians[count] = statistics.median(found["MCP"])
+        for name, rates in found.items():
+            print(f"{count:,} recordings, {name}: {statistics.median(rates):,.0f}/s")
+        print(f"{count:,} recordings: MCP has {ratio:.2f} of the rate of HTTP")
+        missed |= ratio < GOAL
+    flat = min(medians.values()) / max(medians.values())
+    print(f"MCP over {SIZES[0]:,} to {SIZES[-1]:,} recordings: the slowest has {flat:.2f} of the fastest")
+    if asked.peer:
+        listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+        process = fork.Process(target=peer, args=(listening,), daemon=True)
+        process.start()
+        rates = [rate(listening.getsockname()[1], MCP.format(count=100)) for _ in range(ROUNDS)]
+        process.terminate()
+        theirs_rate = statistics.median(rates)
+        version = importlib.metadata.version("mcp")
+        print(f"mcp {version}, a constant: {theirs_rate:,.0f}/s; ours has {medians[100] / theirs_rate:.1f} times that")
+    return int(missed or flat < GOAL_FLAT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
