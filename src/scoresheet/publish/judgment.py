@@ -34,7 +34,9 @@ _SIDE_BYTES = 64 << 20
 _SMALL_BYTES = 8 << 20
 _CARD_BYTES = yaml12.MAX_BYTES
 _CARDS = (".yaml", ".yml", ".json")
-_FROM_CARD = ("attended", "card_sha256", "excluded", "not_called", "tie_margin")
+_FROM_CARD = (
+    "attended", "card_sha256", "decision", "decisions", "excluded", "not_called", "primary", "secondary", "tie_margin",
+)  # fmt: skip
 _EXECUTABLE = "100755"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SCORED_NAMES = (
