@@ -25,6 +25,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "report": ("report", "Report"),
     "comparison": ("comparison", "Comparison"),
     "baselines": ("baselines", "Baselines"),
+    "bundle": ("bundle", "BundleIndex"),
     "check": ("check_result", "CheckResult"),
 }
 """Name → module and class in `scoresheet.documents`."""
