@@ -173,6 +173,24 @@ def test_a_call_to_a_host_that_was_not_recorded_is_an_unrecorded_call(tmp_path, 
     assert (row["exit_reason"], row["unauthorized"]) == ("mismatch", 1)
 
 
+def test_no_process_inside_can_stand_in_for_the_responder_or_a_host(tmp_path, pack):
+    taking = (
+        "import socket\n"
+        "for kind, port in ((socket.SOCK_DGRAM, 53), (socket.SOCK_STREAM, 443), (socket.SOCK_STREAM, 80)):\n"
+        "    for address in ('127.0.0.1', '127.0.0.2', '0.0.0.0'):\n"
+        "        try: socket.socket(socket.AF_INET, kind).bind((address, port))\n"
+        "        except OSError as error: print(error.errno)\n"
+    )
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "taking.py").write_text(taking)
+    agent = script(tmp_path / "agent", f"python3 {tmp_path}/agent/taking.py >&2")
+    _, _, _, folder = perform(pack, tmp_path / "run", agent, mounts=(tmp_path / "agent",))
+    assert (folder / "stderr").read_text().split() == ["13"] * 9
+    checks = {each["name"]: each for each in json.loads((folder / "evidence.json").read_text())["checks"]}
+    assert checks["names"]["verdict"] == checks["capabilities"]["verdict"] == checks["network"]["verdict"] == "holds"
+    assert checks["names"]["inside"].startswith("no answer")
+
+
 def test_a_client_that_does_not_trust_the_run_is_written_down(tmp_path, pack):
     trusting_nobody = (
         "import socket, ssl; context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT); "

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scoresheet.sandbox import recipe
-from scoresheet.sandbox.spec import Bind, Limits, SandboxSpec
+from scoresheet.sandbox.spec import Bind, Door, Limits, SandboxSpec
 
 ROOT = recipe.Root(links=(("/bin", "usr/bin"),), folders=("/lib64",), etc=("/etc/ssl/certs",))
 
@@ -86,3 +86,27 @@ def test_what_is_declared_is_what_is_mounted():
     mounted = {argv[place + 2] for place, word in enumerate(argv) if word in ("--bind", "--ro-bind", "--ro-bind-data")}
     mounted |= {argv[place + 1] for place, word in enumerate(argv) if word in ("--tmpfs", "--proc", "--dev")}
     assert mounted | {"/"} == set(places) | set(trees)
+
+
+def test_names_are_asked_of_nobody_unless_the_sandbox_has_a_door_for_them():
+    own = SandboxSpec(doors=(Door("dns", 53, "udp"),), limits=Limits(wall_clock_s=1))
+    assert recipe.name_service(SPEC) == "passwd: files\ngroup: files\nhosts: files\n"
+    assert recipe.name_service(SandboxSpec((Door("a", 53),), Limits(wall_clock_s=1))) == recipe.name_service(SPEC)
+    assert "hosts: files dns\nnameserver 127.0.0.1\n" in recipe.name_service(own)
+    for spec in (SPEC, own):
+        argv = words(spec)
+        order, servers = (argv[argv.index(f"/etc/{name}") - 1] for name in ("nsswitch.conf", "resolv.conf"))
+        assert f"{order}{servers}".replace("<b'", "").replace("'>", "") == recipe.name_service(spec).replace(
+            "\n", "\\n"
+        )
+
+
+def test_a_file_in_place_of_the_systems_is_laid_over_it():
+    over = SandboxSpec((), Limits(wall_clock_s=1), files=(("/etc/ssl/certs/ca-certificates.crt", b"ours"),))
+    argv = words(over)
+    assert argv.index("/etc/ssl/certs") < argv.index("/etc/ssl/certs/ca-certificates.crt")
+
+
+def test_ports_that_need_a_right_are_opened_by_the_host():
+    assert [Door("a", 53, "udp").privileged, Door("a", 443).privileged, Door("a", 5353, "udp").privileged] == [True] * 3
+    assert not Door("a", 1024).privileged

@@ -104,6 +104,8 @@ def others() -> tuple[Ability, ...]:
     )
     for name, module, gain, extra in (
         ("record", "scoresheet.record.proxy", "calls of live services can be recorded", ""),
+        ("https", "cryptography", "recorded hosts are answered under their real https:// names", "https"),
+        ("http2", "h2", "and by HTTP/2", "https"),
         ("numpy", "numpy", "intervals are computed faster with it", "fast"),
         ("uvloop", "uvloop", "recordings are served faster with it", "fast"),
     ):

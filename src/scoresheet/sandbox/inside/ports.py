@@ -49,7 +49,8 @@ def carry_out(control, order):
     for datagrams, port in wanted:
         kind = _socket.SOCK_DGRAM if datagrams else _socket.SOCK_STREAM
         door = _socket.socket(_socket.AF_INET, kind)
-        door.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        if not datagrams:  # else another could take the port over
+            door.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         door.bind(("127.0.0.1", port))
         if not datagrams:
             door.listen(512)
