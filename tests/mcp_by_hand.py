@@ -1,8 +1,8 @@
 """Public MCP clients and servers against ours; `./full mcp`. Needs node, npm and the network.
 
 1. @modelcontextprotocol/conformance against a replay: every scenario of what a replay offers must pass.
-2. Servers from npm and PyPI are recorded by a client of the TypeScript SDK through `record --mcp`, frozen, and replayed to
-   the same client over HTTP and stdio: its results must be those of the recording, byte for byte.
+2. Servers from npm and PyPI are recorded through `record --mcp` by a client of the TypeScript SDK, frozen, and replayed
+   to it over HTTP and stdio: its results must be those of the recording, byte for byte.
 3. The inspector's command line against a replay.
 """
 

@@ -1,23 +1,26 @@
 """Requests per second over MCP as a ratio to plain HTTP: the same server, recordings and client.
 
-    python bench/mcp.py           # ours, at 100, 10,000 and 100,000 recorded calls
-    python bench/mcp.py --peer    # and a server of the official SDK (uvicorn, stateless, JSON) that answers a constant
+    python bench/mcp_replay.py           # ours, at 100, 10,000 and 100,000 recorded calls
+    python bench/mcp_replay.py --peer    # and a server of the official SDK (uvicorn, stateless, JSON) that answers a constant
 
 Load: wrk, one thread, 8 kept connections; a scrambled walk over all recordings, each request with an id of its own, as
 MCP's are; three interleaved rounds. Over HTTP the bytes of a request repeat, over MCP they never do, so the ratio holds
-what reading a message costs. Goals: 0.15 of plain HTTP, flat within 0.8 over the number of recordings.
+what reading a message costs. The server's own processor time for each is printed beside the rates, for it depends less
+on what else the machine does. Goals: 0.15 of plain HTTP, flat within 0.8 of processor time over the number of recordings.
 """
 
 import argparse
 import importlib.metadata
 import json
 import multiprocessing
+import os
 import re
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -94,23 +97,31 @@ def peer(listening: socket.socket) -> None:
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
 
 
-def rate(port: int, script: str) -> float:
+def spent_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rate(port: int, script: str, pid: int) -> tuple[float, float]:
+    """(requests per second, microseconds of the server's processor time for each)"""
+    before = spent_s(pid)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
         lua.write(script)
         lua.flush()
         words = ["wrk", "-t1", "-c8", f"-d{SECONDS}", "-s", lua.name, f"http://127.0.0.1:{port}/"]
         said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in said, said
-    found = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    found, count = re.search(r"Requests/sec:\s+([\d.]+)", said), re.search(r"(\d+) requests in", said)
     assert found is not None, said
-    return float(found[1])
+    assert count is not None, said
+    return float(found[1]), 1e6 * (spent_s(pid) - before) / int(count[1])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer", action="store_true", help="measure the official SDK's server as well")
     fork = multiprocessing.get_context("fork")
-    medians: dict[int, float] = {}
+    costs: dict[int, float] = {}
     missed = False
     asked = parser.parse_args()
     for count in SIZES:
@@ -118,32 +129,37 @@ def main() -> int:
         ours, theirs = multiprocessing.Pipe()
         server = fork.Process(target=serve, args=(plain, over_mcp, count, theirs), daemon=True)
         server.start()
-        found: dict[str, list[float]] = {"HTTP": [], "MCP": []}
+        assert server.pid is not None
+        found: dict[str, list[tuple[float, float]]] = {"HTTP": [], "MCP": []}
         for number in range(ROUNDS + 1):
             for name, port, script in (("HTTP", plain.getsockname()[1], HTTP), ("MCP", over_mcp.getsockname()[1], MCP)):
                 ours.recv()
-                each = rate(port, script.format(count=count))
+                each = rate(port, script.format(count=count), server.pid)
                 if number:  # the first walk asks everything for the first time
                     found[name].append(each)
                 ours.send("next")
         server.join()
-        ratio = statistics.median(one / other for one, other in zip(found["MCP"], found["HTTP"], strict=True))
-        medians[count] = statistics.median(found["MCP"])
-        for name, rates in found.items():
-            print(f"{count:,} recordings, {name}: {statistics.median(rates):,.0f}/s")
+        pairs = list(zip(found["MCP"], found["HTTP"], strict=True))
+        ratio = statistics.median(one[0] / other[0] for one, other in pairs)
+        costs[count] = statistics.median(cost for _, cost in found["MCP"])
+        for name, results in found.items():
+            rates, spent = (statistics.median(column) for column in zip(*results, strict=True))
+            print(f"{count:,} recordings, {name}: {rates:,.0f}/s, {spent:.0f} µs of the server each")
         print(f"{count:,} recordings: MCP has {ratio:.2f} of the rate of HTTP")
         missed |= ratio < GOAL
-    flat = min(medians.values()) / max(medians.values())
-    print(f"MCP over {SIZES[0]:,} to {SIZES[-1]:,} recordings: the slowest has {flat:.2f} of the fastest")
+    flat = min(costs.values()) / max(costs.values())
+    print(f"MCP over {SIZES[0]:,} to {SIZES[-1]:,} recordings: the cheapest takes {flat:.2f} of the dearest's time")
     if asked.peer:
         listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         process = fork.Process(target=peer, args=(listening,), daemon=True)
         process.start()
-        rates = [rate(listening.getsockname()[1], MCP.format(count=100)) for _ in range(ROUNDS)]
+        assert process.pid is not None
+        time.sleep(3)
+        results = [rate(listening.getsockname()[1], MCP.format(count=100), process.pid) for _ in range(ROUNDS)]
         process.terminate()
-        theirs_rate = statistics.median(rates)
-        version = importlib.metadata.version("mcp")
-        print(f"mcp {version}, a constant: {theirs_rate:,.0f}/s; ours has {medians[100] / theirs_rate:.1f} times that")
+        rates, spent = (statistics.median(column) for column in zip(*results, strict=True))
+        print(f"mcp {importlib.metadata.version('mcp')}, a constant: {rates:,.0f}/s, {spent:.0f} µs of the server each")
+        print(f"ours takes {costs[SIZES[0]] / spent:.3f} of its processor time")
     return int(missed or flat < GOAL_FLAT)
 
 
