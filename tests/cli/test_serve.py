@@ -77,6 +77,28 @@ def serving(pack: Path, *options: str) -> Iterator[Served]:
 MEDIA = {"Content-Type": "application/json"}
 
 
+def test_serve_answers_the_real_https_address_through_its_proxy(pack: Path, tmp_path: Path) -> None:
+    shutil.copytree(pack, tmp_path / "pack")
+    manifest = json.loads((tmp_path / "pack/manifest.json").read_text())
+    manifest["upstreams"] = {"api": "api.example.com"}
+    (tmp_path / "pack/manifest.json").write_text(json.dumps(manifest))
+    subprocess.run([str(COMMAND), "freeze", str(tmp_path / "pack"), "-q"], check=True, capture_output=True, timeout=30)
+    with serving(tmp_path / "pack", "--https") as served:
+        words = ["curl", "-sS", "-H", "content-type: application/json", "-d", '{"amount": 12}']
+        done = subprocess.run(
+            [*words, "https://api.example.com/pay"], env=served.environment, capture_output=True, text=True, timeout=20
+        )
+        assert (done.stdout, done.stderr) == ('{"paid":true}', "")
+        assert served.output.readline().split("s  ")[1] == "POST /pay -> 200 recorded [pay]\n"
+
+
+def test_serve_without_a_public_host_says_that_there_is_none(pack: Path) -> None:
+    words = [str(COMMAND), "serve", str(pack), "--task", "refund", "--https"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2
+    assert "the pack was recorded from no public host" in done.stderr
+
+
 def test_serve_prints_the_environment_each_call_and_a_summary(pack: Path) -> None:
     with serving(pack) as served:
         names = ("TOOLS_URL", "CALL_URL", "MCP_URL", "TASK", "SEED")

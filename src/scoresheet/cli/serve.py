@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from scoresheet.documents.call_record import CallRecord
     from scoresheet.documents.task import Task
     from scoresheet.pack.folder import Pack
+    from scoresheet.replay.http import Public, ReplayServer
 
 
 @click.command()
 @click.argument("pack", type=click.Path(exists=True, file_okay=False))
 @click.option("--task", "task_id", required=True, metavar="ID", help="The task to replay.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="First port on 127.0.0.1 [any free ones].")
+@click.option("--https", is_flag=True, help="Also answer the recorded hosts under their https:// names, by a proxy.")
 @click.option("--json", "as_json", is_flag=True, help="Print each call as one line of JSON; all else on stderr.")
-def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
+def command(pack: str, task_id: str, port: int | None, https: bool, as_json: bool) -> None:
     """Replay a task of PACK on this machine, for an agent that you are writing, until Ctrl-C.
 
     The environment that an agent would find is printed first, to be exported; then every call as it happens, a call
@@ -37,7 +39,7 @@ def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
     import tempfile
 
     from scoresheet.pack.folder import Pack
-    from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, ReplayServer
+    from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, PROXY_DOOR, ReplayServer
     from scoresheet.replay.journal import CallJournal
     from scoresheet.replay.session import Session, Tape
     from scoresheet.run.prepare import upstreams_of
@@ -53,14 +55,20 @@ def command(pack: str, task_id: str, port: int | None, as_json: bool) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scoresheet-serve-")))
         sockets = {
             name: stack.enter_context(_listen(port and port + number))
-            for number, name in enumerate((*upstreams, CALL_DOOR, MCP_DOOR))
+            for number, name in enumerate((*upstreams, CALL_DOOR, MCP_DOOR, *((PROXY_DOOR,) if https else ())))
         }
         server = stack.enter_context(ReplayServer())
         session = Session(tape, task.limits.max_tool_calls)
         journal = CallJournal(folder / "calls.jsonl")
-        view = stack.enter_context(server.episode(sockets, upstreams, session, journal, on_call=heard.put))
+        public = _public(opened, server) if https else None
+        view = stack.enter_context(
+            server.episode(sockets, upstreams, session, journal, on_call=heard.put, public=public)
+        )
         tell = say if as_json else _out
-        for name, value in _environment(opened, task, sockets, upstreams, folder).items():
+        environment = _environment(opened, task, sockets, upstreams, folder)
+        if public is not None:
+            environment |= _trust(public, sockets[PROXY_DOOR], folder)
+        for name, value in environment.items():
             tell(f"export {name}={shlex.quote(value)}")
         tell(f"# replaying {task_id}, {len(task.calls)} recorded calls; Ctrl-C ends it")
         tally: dict[str, int] = {}
@@ -98,6 +106,27 @@ def _environment(
     environment["SCORESHEET_TASK"] = str(_task_file(pack, task, folder))
     environment["SCORESHEET_SEED"] = str(episode_seed(pack.manifest.seed, task.task_id, 0))
     return environment
+
+
+def _public(pack: "Pack", server: "ReplayServer") -> "Public":
+    from scoresheet.errors import Usage
+    from scoresheet.replay.dns import NameLog
+    from scoresheet.replay.hosts import Hosts
+    from scoresheet.replay.http import Public
+
+    hosts = Hosts.of(pack.manifest.upstreams)
+    if not hosts.names:
+        raise Usage("the pack was recorded from no public host", "--https", "use the addresses that are printed")
+    return Public(hosts, server.authority, NameLog())
+
+
+def _trust(public: "Public", proxy: socket.socket, folder: Path) -> dict[str, str]:
+    from scoresheet.run.public import variables
+
+    certificate, java = folder / "ca.pem", folder / "ca.p12"
+    certificate.write_bytes(public.authority.pem)
+    java.write_bytes(public.authority.java_truststore)
+    return variables("http://{}:{}".format(*proxy.getsockname()), str(certificate), str(java))
 
 
 def _task_file(pack: "Pack", task: "Task", folder: Path) -> Path:

@@ -64,13 +64,17 @@ def environment(public: Public | None, urls: Mapping[str, str]) -> dict[str, str
     """Variables of the agent; none where network and names are the host's."""
     if public is None or not asks_us(urls):
         return {}
-    proxy = urls[PROXY_DOOR]
+    return variables(urls[PROXY_DOOR], CERTIFICATE, JAVA_CERTIFICATE)
+
+
+def variables(proxy: str, certificate: str, java: str) -> dict[str, str]:
+    """What leads clients to a proxy, and lets them trust it: files of the authority's certificate."""
     proxied = {name: proxy for word in ("HTTP_PROXY", "HTTPS_PROXY") for name in (word, word.lower())}
     direct = dict.fromkeys(("NO_PROXY", "no_proxy"), _NOT_PROXIED)
-    java = f"-Djavax.net.ssl.trustStore={JAVA_CERTIFICATE} -Djavax.net.ssl.trustStorePassword={authority.JAVA_PASSWORD}"
+    store = f"-Djavax.net.ssl.trustStore={java} -Djavax.net.ssl.trustStorePassword={authority.JAVA_PASSWORD}"
     return {
-        **dict.fromkeys(authority.VARIABLES, CERTIFICATE),
+        **dict.fromkeys(authority.VARIABLES, certificate),
         **proxied,
         **direct,
-        "JAVA_TOOL_OPTIONS": f"{java} -Djavax.net.ssl.trustStoreType=PKCS12",
+        "JAVA_TOOL_OPTIONS": f"{store} -Djavax.net.ssl.trustStoreType=PKCS12",
     }
