@@ -218,6 +218,9 @@ def test_what_is_long_is_cut_and_says_how_much_is_left():
     pending = Pending(row("t", 0, None), "0" * 64)
     assert "  … 600 more lines: v shows them all" in text(pending, material)
     assert "more lines" not in text(pending, material, None)
+    long = Material("x" * 10_000, None, b"")
+    assert "x… 6000 more characters: v\n" in text(pending, long)
+    assert "x" * 10_000 in text(pending, long, None)
 
 
 def test_text_of_any_language_stays_as_it_is():

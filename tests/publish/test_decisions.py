@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -290,6 +291,12 @@ def test_no_output_has_a_name_that_the_table_forbids(name):
     for found in (report(coded()), report(rows(A)), report(rows(A), the_plan=plan(retries=2)), report([], Evidence())):
         for output in (block.text(found), block.markdown(found), found.text()):
             assert name not in output.lower()
+
+
+@pytest.mark.parametrize("name", sorted(FORBIDDEN))
+def test_no_help_has_a_name_that_the_table_forbids(name):
+    page = Path(__file__).parents[2] / "docs" / "commands.md"  # what every --help prints, held by tests/test_shape.py
+    assert name not in page.read_text(encoding="utf-8").lower()
 
 
 @pytest.mark.parametrize("decision", TABLE, ids=lambda each: each.question)

@@ -20,6 +20,7 @@ HELP = "y it is right · n it is wrong · s skip · u undo my last decision · v
 _BAR = "  │ "
 """Begins every line that is not ours."""
 _MOST_LINES = 400
+_LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,11 @@ def _quoted(value: str, most: int | None) -> list[str]:
         lines.pop()
     kept = lines if most is None else lines[:most]
     more = [f"  … {len(lines) - len(kept)} more lines: v shows them all"] if len(kept) < len(lines) else []
-    return [*(_BAR + visible(line) for line in kept), *more]
+    return [*(_BAR + (visible(line) if most is None else _cut(visible(line))) for line in kept), *more]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… {len(line) - _LONGEST} more characters: v"
 
 
 def _escaped(char: str) -> str:
