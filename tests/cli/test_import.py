@@ -165,6 +165,26 @@ def test_a_second_recording_tells_what_is_volatile_and_is_not_imported(tmp_path,
     assert "1 requests of this recording have no counterpart" in err
 
 
+def test_two_real_recordings_of_the_same_work_show_what_their_clients_made_up(tmp_path, capsys):
+    browser = CORPUS / "browser" / "library.har"
+    arguments = [
+        "har",
+        HAR,
+        "--compare",
+        browser,
+        "--upstream",
+        "LIB=library.test",
+        *common(tmp_path / "pack"),
+        "--json",
+    ]
+    code, out, _ = bring(capsys, *arguments)
+    assert code == 0
+    found = {each["rule"]: each for each in json.loads(out)["suggestions"]}
+    assert found["/json/request_id"]["request"] == "POST /loans"
+    assert found["/json/request_id"]["look"] == "a UUID"
+    assert found.keys() == {"/json/request_id", "/query/sort"} & found.keys()
+
+
 def test_what_an_earlier_answer_gave_is_not_called_volatile(tmp_path, capsys):
     path = write(
         tmp_path / "f.har",

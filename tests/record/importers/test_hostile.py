@@ -82,6 +82,28 @@ def test_any_value_where_another_belongs_is_no_crash(kind, data):
     survives(kind, "\n".join(lines).encode())
 
 
+@pytest.mark.parametrize("kind", [kind for kind in REAL if kind != "mitmproxy"])
+@pytest.mark.parametrize("depth", [150, 190, 900])
+def test_depth_is_no_crash(kind, depth):
+    """A value in every place, nested as deeply as readers still read, and deeper."""
+    text = REAL[kind].read_text()
+    lines = text.splitlines() if kind == "mcp" else [text]
+    for number in range(min(12, len(lines))):
+        value = yaml.safe_load(lines[number]) if REAL[kind].suffix == ".yaml" else json.loads(lines[number])
+        spots = list(nodes(value))
+        for place in range(0, len(spots), max(1, len(spots) // 6)):
+            holder, key = spots[place]
+            before, holder[key] = holder[key], "DEEP"
+            flat = json.dumps(value, default=lambda odd: odd.decode("latin-1") if isinstance(odd, bytes) else str(odd))
+            holder[key] = before
+            changed = [
+                *lines[:number],
+                flat.replace('"DEEP"', '{"a":' * depth + "1" + "}" * depth),
+                *lines[number + 1 :],
+            ]
+            survives(kind, "\n".join(changed).encode())
+
+
 @pytest.mark.parametrize("kind", REAL)
 @settings(max_examples=15, deadline=None)
 @given(data=st.binary(max_size=200))

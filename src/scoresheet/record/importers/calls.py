@@ -51,6 +51,8 @@ class Calls:
                 self._answered[number] = result(content)
             except LeftOut as error:
                 self._answered[number] = error
+            except canonical.JsonError as error:
+                self._answered[number] = LeftOut("import-shape", f"its result holds what JSON can't: {error.what}")
             except UnicodeEncodeError:
                 what = "its result holds half of a character (a lone surrogate)"
                 self._answered[number] = LeftOut("import-text", what)

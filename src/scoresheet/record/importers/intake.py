@@ -109,6 +109,8 @@ class Intake:
             self.leave_out(where, error.rule, error.what, error.mend)
         except canonical.JsonError as error:
             self.leave_out(where, "import-shape", f"it holds what strict JSON can't: {error.what}")
+        except RecursionError:
+            self.leave_out(where, "import-shape", "it is nested too deeply")
         except UnicodeEncodeError:
             self.leave_out(where, "import-text", "its text holds half of a character (a lone surrogate)")
 

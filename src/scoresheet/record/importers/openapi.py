@@ -25,7 +25,7 @@ def read(source: Source, intake: Intake) -> None:
     value = json_of(source.data, source.name) if source.name.endswith(".json") else document(source)
     try:
         spec = json.loads(json.dumps(bounded(value, source.name), default=str))  # numbers for keys, dates, become text
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise Malformed(f"not an OpenAPI description: {error}", source.name) from error
     host = intake.hosts.only()
     tools = {

@@ -10,7 +10,8 @@ from scoresheet.errors import Malformed
 MAX_BYTES = 256 << 20
 """Of one file: larger ones are refused unread."""
 _MAX_NODES = 20_000_000
-_MAX_DEPTH = 500
+_MAX_DEPTH = 200
+"""Levels of a value: no format needs so many, and walking deeper ones would end by chance."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -34,7 +35,7 @@ def json_of(data: bytes, where: str) -> JsonValue:
         mend = "save it as UTF-8" if data[:2] not in (b"\xff\xfe", b"\xfe\xff") else "it is UTF-16: save it as UTF-8"
         raise Malformed(f"not UTF-8 at byte {error.start}", where, mend) from error
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         place = f"{where}:{error.lineno}:{error.colno}"
         mend = "the file is cut short: save it again" if error.pos >= len(text.rstrip()) else ""
@@ -43,6 +44,19 @@ def json_of(data: bytes, where: str) -> JsonValue:
         raise Malformed("nested too deeply", where) from None
     except ValueError as error:  # a number of thousands of digits, and the two hooks
         raise Malformed(f"not JSON that can be relied on: {error}", where) from error
+    if _deeper(value, _MAX_DEPTH):
+        raise Malformed("nested too deeply", where)
+    return value
+
+
+def _deeper(value: JsonValue, levels: int) -> bool:
+    level: list[JsonValue] = [value]
+    for _ in range(levels):
+        below = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [part for parts in below for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
