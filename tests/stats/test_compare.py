@@ -107,6 +107,15 @@ def test_two_agents_that_never_differ_are_equivalent_only_where_the_interval_say
     assert compare(paired_values(repeats((3,) * 200, 5), repeats((3,) * 200, 5)), START).verdict == "unresolved"
 
 
+def test_a_gap_that_is_the_same_in_every_task_still_has_an_interval_with_a_width():
+    found = compare(paired_values(repeats((5,) * 6, 5), repeats((0,) * 6, 5)), START)
+    ends = there(found.interval)
+    assert (found.verdict, ends.method) == ("better", "plus-2 clustered t (all tasks differ alike)")
+    assert 0 < ends.low < F(1, 5)
+    assert ends.high == 1
+    assert there(found.mde) > F(1, 2)
+
+
 def test_tasks_of_one_cluster_differ_together():
     cluster_of = {f"t{i:03}": f"repo-{i % 5}" for i in range(12)}
     found = compare(paired_values(repeats(A, 5), repeats(B, 5), cluster_of), START)

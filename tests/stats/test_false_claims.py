@@ -48,7 +48,7 @@ def claims(differences: Sequence[Sample]) -> int:
     found = 0
     for each, sums in zip(differences, drawn, strict=True):
         tasks, whole = len(each.totals), each.scale * each.tasks
-        if compare.different(each) < compare.FEWEST_DIFFERENT:
+        if compare.pseudo_of(each):
             interval = compare.difference(each, START)  # no resample is read
         else:
             low, high, _ = percentile_ends(sums, tasks)
@@ -62,7 +62,7 @@ def claims(differences: Sequence[Sample]) -> int:
 def test_equal_agents_are_seldom_told_apart(tasks):
     """The quick share of the thousand data sets."""
     random = Random(20260922)
-    sets = [pair(random, family, tasks) for family in FAMILIES for _ in range(100)]
+    sets = [pair(random, family, tasks) for family in FAMILIES for _ in range(60)]
     assert claims(sets) <= MOST * len(sets)
 
 

@@ -73,7 +73,7 @@ def compare(
     """Interval and verdict of `paired` differences in [-1, 1]; `margin` is the pack's tie margin."""
     clusters, changed = len(differences.totals), different(differences)
     interval = difference(differences, start, resamples) if clusters >= FEWEST_CLUSTERS else None
-    pseudo = PLUS_TWO if changed < FEWEST_DIFFERENT else ()
+    pseudo = pseudo_of(differences)
     return Paired(
         mean=differences.mean,
         interval=interval,
@@ -88,16 +88,26 @@ def compare(
 def difference(sample: Sample, start: bytes, resamples: int = resample.RESAMPLES) -> Interval:
     """The 95 % interval of the mean paired difference (values in [-1, 1], one sample of differences per task).
 
-    Expanded percentile when 6 tasks differ, else plus-2 clustered t (Bonett & Price 2012), which is never of zero
-    width.
+    Expanded percentile when 6 tasks differ, else plus-2 clustered t (Bonett & Price 2012); that one also where all
+    differ alike, for no interval may be of zero width.
     """
-    changed = different(sample)
-    if changed >= FEWEST_DIFFERENT:
+    pseudo = pseudo_of(sample)
+    if not pseudo:
         return expanded(sample, start, resamples)
-    low, high = t_ends(sample, PLUS_TWO)
+    low, high = t_ends(sample, pseudo)
+    changed = different(sample)
     what = "tasks" if len(sample.totals) == sample.tasks else "clusters"
-    label = f"plus-2 clustered t ({f'only {changed}' if changed else 'no'} {what} differ)"
-    return Interval(max(Fraction(-1), low), min(Fraction(1), high), label, boundary=True)
+    if changed >= FEWEST_DIFFERENT:
+        why = f"all {what} differ alike"
+    else:
+        why = f"{f'only {changed}' if changed else 'no'} {what} differ"
+    return Interval(max(Fraction(-1), low), min(Fraction(1), high), f"plus-2 clustered t ({why})", boundary=True)
+
+
+def pseudo_of(differences: Sample) -> tuple[int, ...]:
+    """What is added to the differences: a win and a loss where they are too few, or have no spread of their own."""
+    few = different(differences) < FEWEST_DIFFERENT
+    return PLUS_TWO if few or not variance_of_mean(differences) else ()
 
 
 def verdict(interval: Interval | None, margin: Fraction | None, *, may_win: bool) -> Verdict:

@@ -13,7 +13,7 @@ from itertools import combinations
 from math import lcm
 
 from scoresheet.stats import resample
-from scoresheet.stats.compare import FEWEST_DIFFERENT, PLUS_TWO, Verdict, different, may_win, verdict
+from scoresheet.stats.compare import Verdict, may_win, pseudo_of, verdict
 from scoresheet.stats.interval import (
     FEWEST_CLUSTERS,
     Interval,
@@ -141,7 +141,7 @@ def simultaneous(differences: Sample, level: Decimal) -> Interval:
     """The t interval of one pair at `level`: plus-2 where under 6 tasks differ, or all differ alike."""
     with localcontext(context(DIGITS)):
         p = 1 - level / 2
-    pseudo = _pseudo(differences)
+    pseudo = pseudo_of(differences)
     low, high = t_ends(differences, pseudo, p)
     label = f"{'plus-2 clustered t' if pseudo else 'clustered t'} at level {level:.6f}"
     return Interval(max(Fraction(-1), low), min(Fraction(1), high), label, boundary=bool(pseudo))
@@ -151,7 +151,7 @@ def p_of(differences: Sample) -> Decimal:
     """The two-sided p of the paired t test; 1 where too few tasks differ for anybody to win."""
     if not may_win(differences):
         return Decimal(1)
-    pseudo = _pseudo(differences)
+    pseudo = pseudo_of(differences)
     error = root(variance_of_mean(differences, pseudo))
     with localcontext(context(DIGITS)):
         t = _decimal(abs(mean_with(differences, pseudo)) / error)
@@ -172,10 +172,6 @@ def holm(ps: Sequence[Decimal]) -> tuple[Decimal, ...]:
 def _rank95(count: int) -> int:
     """Index of the smallest value that 95 % of so many do not exceed."""
     return -(-19 * count // 20) - 1
-
-
-def _pseudo(differences: Sample) -> tuple[int, ...]:
-    return PLUS_TWO if different(differences) < FEWEST_DIFFERENT or not variance_of_mean(differences) else ()
 
 
 def _decimal(value: Fraction) -> Decimal:
