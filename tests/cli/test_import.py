@@ -91,6 +91,8 @@ def test_only_the_hosts_that_were_named_are_taken_and_the_others_are_named(tmp_p
     assert code == 0
     assert out.startswith("t: 6 calls of ")
     assert "mitmproxy.org is not one of the hosts given by --upstream" in err
+    strictly = ["--upstream", "SHOP=localhost:8080", "--strict", "--replace"]
+    assert bring(capsys, "har", folder, *common(tmp_path / "pack"), *strictly)[0] == 0
     base = ["--upstream", "SHOP=http://localhost:8080/rest/API+Pastries/0.0.1", "--replace"]
     assert bring(capsys, "har", PASTRIES, *common(tmp_path / "pack"), *base)[0] == 0
     assert task_of(tmp_path / "pack").calls[0].request.path == "/pastries"
