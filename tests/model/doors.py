@@ -1,0 +1,122 @@
+"""A door on a socket of this machine, a server behind it that says what a test wants, and raw clients."""
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+from scoresheet.model.door import ModelDoor, no_server_tools
+from scoresheet.model.log import MODEL_LOG, ModelLog, read_back
+from scoresheet.model.upstream import ModelUpstream
+
+KEY = "sk-real-0123456789abcdef"
+
+
+class Opened:
+    """A door while it is open."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self.port, self.folder, self.heard = port, folder, []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def entries(self):
+        return list(read_back((self.folder / MODEL_LOG).read_bytes()))
+
+    def raw(self, data: bytes, timeout: float = 5.0) -> bytes:
+        """What comes back for these bytes, until the door closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout) as client:
+            with contextlib.suppress(OSError):
+                client.sendall(data)
+            found = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := client.recv(65536):
+                    found += piece
+        return found
+
+    def status(self, data: bytes) -> int:
+        return int(self.raw(data).split(b" ", 2)[1])
+
+
+@contextlib.contextmanager
+def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=None):
+    """A door to `address`."""
+    door = ModelDoor(ModelUpstream.parse(f"{kind}={address}"), key, tls)
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        log = ModelLog(folder / MODEL_LOG)
+        stack.callback(log.close)
+        stack.callback(door.close)
+        found = Opened(listening.getsockname()[1], folder)
+        stack.enter_context(door.episode(listening, log, screen, found.heard.append))
+        yield found
+
+
+class Service:
+    """A server that answers each connection by a function of the socket; it keeps what it was sent."""
+
+    def __init__(self, answer, tls=None) -> None:
+        self._answer, self._tls = answer, tls
+        self.requests: list[bytes] = []
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+
+    @property
+    def address(self) -> str:
+        return f"{'https' if self._tls else 'http'}://localhost:{self._listening.getsockname()[1]}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            if self._tls is not None:
+                client = self._tls.wrap_socket(client, server_side=True)
+            with client:
+                while True:
+                    request = _whole(client)
+                    if not request:
+                        return
+                    self.requests.append(request)
+                    if self._answer(client) is not True:
+                        return
+
+
+def _whole(client: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = client.recv(65536)
+        if not piece:
+            return data
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    length = int(lengths[0].split(b":")[1]) if lengths else 0
+    while len(body) < length:
+        body += client.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def says(data: bytes):
+    """An answer that is always the same, on a connection that stays."""
+
+    def answer(client: socket.socket) -> bool:
+        client.sendall(data)
+        return True
+
+    return answer
