@@ -178,6 +178,15 @@ def test_a_body_of_megabytes_comes_in_and_goes_out_by_http_2(world):
 
 
 @pytest.mark.parametrize("http2", [True, False])
+def test_a_body_that_is_longer_than_is_taken_is_refused_and_written_down(world, http2, monkeypatch):
+    monkeypatch.setattr("scoresheet.replay.http.MAX_BODY", 100_000)
+    with world.serve(call("GET", "/a")), world.client(http2) as client:
+        assert client.post(f"https://{HOST}/a", content=b"x" * 150_000).status_code == 413
+        assert client.get(f"https://{HOST}/a").status_code == 200
+    assert [(each.outcome, each.status) for each in world.lines()] == [("malformed", 413), ("hit", 200)]
+
+
+@pytest.mark.parametrize("http2", [True, False])
 def test_a_call_that_was_not_recorded_is_refused_with_the_nearest_one(world, http2):
     with world.serve(call("GET", "/a", query="n=1")), world.client(http2) as client:
         found = client.get(f"https://{HOST}/a?n=2")

@@ -795,7 +795,9 @@ class _Connection(asyncio.Protocol):
                 self._over = self._held = True  # until the client goes, or the episode ends
             case mcp.Reply() as reply if reply.fault:
                 fault = _Fault(reply.status, reply.fault, said.request.method, said.request.target)
-                self._send(_of_mcp(reply, said.head, said.close), self._tail_of_fault(fault), False, refused=True)
+                self._send(
+                    _of_mcp(reply, said.head, said.close), _tail_of_fault(self._door, fault), False, refused=True
+                )
             case mcp.Reply() as reply:
                 sent = _of_mcp(reply, said.head, said.close)
                 self._out.append(sent.data)
@@ -900,21 +902,7 @@ class _Connection(asyncio.Protocol):
 
     def _malformed(self, fault: _Fault) -> None:
         sent = wire.of_json(fault.status, {"error": "malformed_request", "what": fault.what}, close=True)
-        self._send(sent, self._tail_of_fault(fault), False, refused=True)
-
-    def _tail_of_fault(self, fault: _Fault) -> bytes:
-        members = {
-            "via": self._door.via,
-            "upstream": self._door.upstream,
-            "method": fault.method,
-            "path": fault.target,
-            "fingerprint": "",
-            "outcome": "malformed",
-            "status": fault.status,
-            "schema_errors": [],
-            "body": fault.what,
-        }
-        return journals.tail(members)
+        self._send(sent, _tail_of_fault(self._door, fault), False, refused=True)
 
     def _tail(self, asked: _Asked, answer: Answer, status: int, nearest: Any = None) -> bytes:
         return _tail_of(self._door.via, asked.request, answer, status, nearest)
@@ -940,6 +928,21 @@ def _missed(answer: Miss, nearest: Nearest | None) -> dict[str, JsonValue]:
 
 def _of_mcp(reply: mcp.Reply, head: bool, close: bool) -> wire.Wire:
     return wire.of_text(reply.status, reply.media, reply.body, allow=reply.allow, head=head, close=close)
+
+
+def _tail_of_fault(door: _Door, fault: _Fault) -> bytes:
+    members = {
+        "via": door.via,
+        "upstream": door.upstream,
+        "method": fault.method,
+        "path": fault.target,
+        "fingerprint": "",
+        "outcome": "malformed",
+        "status": fault.status,
+        "schema_errors": [],
+        "body": fault.what,
+    }
+    return journals.tail(members)
 
 
 def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: Any) -> bytes:
@@ -977,6 +980,12 @@ class _Streams:
     def room(self, more: int, size: int) -> bool:
         self._episode.body_bytes += more
         return size <= MAX_BODY and self._episode.body_bytes <= _EPISODE_BODIES
+
+    def too_long(self, asked: http2.Asked) -> wire.Fields:
+        what = "the request's body is longer than 64 MiB, or the episode has more than 256 MiB of them under way"
+        fault = _Fault(413, what, asked.method, f"https://{asked.authority or self._authority}{asked.target}"[:2048])
+        self._episode.log(_tail_of_fault(self._door, fault), False, refused=True)
+        return wire.fields_of_json(413, {"error": "malformed_request", "what": what})
 
     def answer(self, asked: http2.Asked) -> wire.Fields:
         episode, head = self._episode, asked.method == "HEAD"

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from scoresheet.replay.wire import Fields
 
-_PROTOCOL_ERROR, _CANCEL, _ENHANCE_YOUR_CALM = 1, 8, 11
+_PROTOCOL_ERROR, _CANCEL = 1, 8
 _WINDOW = 1 << 20
 
 
@@ -40,6 +40,9 @@ class Answering(Protocol):
 
     def answer(self, asked: Asked) -> Fields:
         """The answer to a whole request; it is in the journal then."""
+
+    def too_long(self, asked: Asked) -> Fields:
+        """The answer to a request whose body is longer than is taken; it is in the journal then."""
 
 
 class Http2(asyncio.Protocol):
@@ -157,7 +160,7 @@ class Http2(asyncio.Protocol):
         asked.body.append(data)
         if not self._answering.room(len(data), asked.size):
             self._forget(stream)
-            self._h2.reset_stream(stream, _ENHANCE_YOUR_CALM)
+            self._send(stream, self._answering.too_long(asked))  # what still comes is read and dropped
 
     def _forget(self, stream: int) -> Asked | None:
         asked = self._asked.pop(stream, None)
@@ -169,7 +172,9 @@ class Http2(asyncio.Protocol):
         asked = self._forget(stream)
         if asked is None:
             return
-        fields = self._answering.answer(asked)
+        self._send(stream, self._answering.answer(asked))
+
+    def _send(self, stream: int, fields: Fields) -> None:
         match fields.then:
             case "reset":
                 self.abort()
