@@ -29,6 +29,8 @@ def read(source: Source, intake: Intake) -> None:
 
 def _interaction(where: str, entry: dict[str, Any], intake: Intake) -> None:
     request, response = obj(entry.get("request"), "request"), obj(entry.get("response"), "response")
+    url = text(request.get("uri"), "request.uri")
+    intake.wanted(url)
     sent, answered = headers_of(request.get("headers"), intake), headers_of(response.get("headers"), intake)
     status = response.get("status", response.get("status_code"))
     code = whole(status.get("code") if isinstance(status, dict) else status)
@@ -38,9 +40,7 @@ def _interaction(where: str, entry: dict[str, Any], intake: Intake) -> None:
     length = header(answered, "content-length")
     if not body and method.upper() != "HEAD" and code not in (204, 304) and length.isdecimal() and length.strip("0"):
         raise LeftOut("import-body-missing", f"the answer's body ({length} bytes) is not in the file", _AGAIN)
-    intake.http(
-        where, method, text(request.get("uri"), "request.uri"), (sent, asked), code, (answered, body), plain=plain
-    )
+    intake.http(where, method, url, (sent, asked), code, (answered, body), plain=plain)
 
 
 def _body(message: Mapping[str, Any], which: str) -> tuple[bytes, bool]:

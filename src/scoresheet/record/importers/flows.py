@@ -50,10 +50,13 @@ def _flow(where: str, flow: dict[str, Any], intake: Intake) -> None:
     if flow.get("websocket"):
         raise LeftOut("import-no-replay", "a WebSocket can't be replayed")
     request = obj(flow.get("request"), "request")
+    sent = _headers(request)
+    url = f"{_text(request.get('scheme')) or 'http'}://{_authority(request, sent)}{_text(request.get('path'))}"
+    intake.wanted(url)
     if not isinstance(flow.get("response"), dict):
         raise LeftOut("import-no-answer", "no answer was recorded", "the request failed or was cancelled: record again")
     response = obj(flow.get("response"), "response")
-    sent, answered = _headers(request), _headers(response)
+    answered = _headers(response)
     method = _text(request.get("method"))
     status = whole(response.get("status_code"))
     asked = _body(request, sent, "request")
@@ -64,7 +67,6 @@ def _flow(where: str, flow: dict[str, Any], intake: Intake) -> None:
             intake.change("trailers were left out")
     begun, ended = request.get("timestamp_start"), response.get("timestamp_end")
     took = ended - begun if isinstance(begun, float) and isinstance(ended, float) else 0.0
-    url = f"{_text(request.get('scheme')) or 'http'}://{_authority(request, sent)}{_text(request.get('path'))}"
     intake.http(where, method, url, (sent, asked), status, (answered, body), duration(round(took * 1000, 3)))
 
 

@@ -57,9 +57,10 @@ def _entry(where: str, entry: dict[str, Any], maker: str, intake: Intake) -> Non
     request, response = obj(entry.get("request"), "request"), obj(entry.get("response"), "response")
     method = text(request.get("method"), "request.method")
     status = whole(response.get("status"))
+    url = _url(request, intake)
+    intake.wanted(url)
     if entry.get("_webSocketMessages"):
         raise LeftOut("import-no-replay", "a WebSocket can't be replayed")
-    url = _url(request, intake)
     sent = _headers(request, intake)
     answered = _headers(response, intake)
     if not status:  # its body is missing too, but that is not the reason

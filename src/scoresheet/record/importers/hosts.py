@@ -55,6 +55,11 @@ class Hosts:
             return None
         return self._name(authority), path
 
+    @property
+    def chosen(self) -> bool:
+        """Whether only some hosts are taken."""
+        return bool(self._named)
+
     def only(self) -> Host:
         """The one host that was named: for files that name none. Raises `Usage`."""
         if len(self._named) != 1:

@@ -210,7 +210,13 @@ class Intake:
         response = Response(200, (("Content-Type", media),), result, latency_ms)
         self._kept.append((where, Exchange(request, response)))
 
-    def _target(self, url: str) -> tuple[str, str, str]:
+    def wanted(self, url: str) -> None:
+        """Raises `LeftOut` for a host that was not asked for: nothing else that is wrong with its entry matters."""
+        found = _URL.fullmatch(url.strip())
+        if found is not None and self.hosts.chosen:
+            self._target(url, quiet=True)
+
+    def _target(self, url: str, quiet: bool = False) -> tuple[str, str, str]:
         found = _URL.fullmatch(url.strip())
         if found is None:
             scheme = url.partition(":")[0][:20]
@@ -218,7 +224,7 @@ class Intake:
         scheme, userinfo, authority, path, query = found.groups(default="")
         authority = authority.lower().removesuffix(_DEFAULT_PORT[scheme.lower()])
         clean = _UNSENT.sub(lambda odd: "".join(f"%{byte:02X}" for byte in odd[0].encode()), path + query)
-        if clean != path + query:
+        if clean != path + query and not quiet:
             self.change("the URL held characters that no request line can, and was percent-encoded")
         clean_path, mark, rest = clean.partition("?")
         placed = self.hosts.place(authority, clean_path or "/")

@@ -96,6 +96,7 @@ def _loader() -> Any:
 def _interaction(where: str, entry: dict[str, Any], old: bool, intake: Intake) -> None:
     request, response = obj(entry.get("request"), "request"), obj(entry.get("response"), "response")
     url = _old_url(request) if "uri" not in request else text(request["uri"], "request.uri")
+    intake.wanted(url)
     method = text(request.get("method"), "request.method")
     sent = headers_of(request.get("headers"), intake)
     answered = _old_headers(response, intake) if old else headers_of(response.get("headers"), intake)
