@@ -72,6 +72,8 @@ class Outcomes:
     """Attempts that were lost by our own failure, reruns included."""
     touched: tuple[Touched, ...] = ()
     """Of every attempt of every task, counted or not."""
+    ignored: tuple[tuple[str, int], ...] = ()
+    """Tool and `ignore` rule → calls in which it took something out before matching."""
 
     def count(self, state: State) -> int:
         """Episodes in that state."""
@@ -105,6 +107,7 @@ class Ledger:
     _findings: list[Finding] = field(default_factory=list)
     _models: set[str] = field(default_factory=set)
     _unchecked: set[str] = field(default_factory=set)
+    _ignored: Counter[str] = field(default_factory=Counter)
     _harness_errors: int = 0
     _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
@@ -130,6 +133,7 @@ class Ledger:
         attempts.append(_Attempt(row.attempt, where, outcome))
         self._models.update(row.models)
         self._unchecked.update(row.schema_unchecked)
+        self._ignored.update(row.ignored)
         self._harness_errors += row.exit_reason == "harness_error"
         for kind, what in _tampering(row):
             self._touched.setdefault((row.task_id, kind, what), set()).add((row.repeat, row.attempt))
@@ -145,7 +149,7 @@ class Ledger:
         touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
         return Outcomes(
             episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
-            self._harness_errors, touched,
+            self._harness_errors, touched, tuple(sorted(self._ignored.items())),
         )  # fmt: skip
 
     def _resolve(self, task_id: str, repeat: int) -> Outcome:

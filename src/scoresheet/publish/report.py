@@ -247,6 +247,8 @@ def _notes(outcomes: Outcomes, found: Figures, method: Method) -> tuple[str, ...
         notes.append(
             f"{outcomes.harness_errors} attempts were lost by errors of scoresheet's own; reruns are confounds"
         )
+    for rule, calls in outcomes.ignored:
+        notes.append(f"ignored in matching: {rule}, in {calls} calls: what stood there was not compared")
     if found.unauthorized.mean:
         count = int(found.unauthorized.mean * planned)
         notes.append(f"unauthorized calls in {count} of {planned} episodes: a gate, never averaged into success")

@@ -1,5 +1,6 @@
 """What was seen at the door and measured outside the sandbox → one `Row`. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -124,6 +125,7 @@ def fold(seen: Seen) -> Row:
         ),
         schema_errors=tuple(errors),
         schema_unchecked=seen.schema_unchecked,
+        ignored=dict(Counter(f"{call.tool or '?'} {rule}" for call in made for rule in call.ignored)),
         patch_lines=None if left is None else left.patch_lines,
         patch_sha256=None if left is None else left.patch_sha256,
         tests_identical=None if left is None or not left.tests else int(not left.tests_changed),
