@@ -115,18 +115,20 @@ def furthest(differences: Sequence[Sample], drawn: Sequence[Sequence[int]], weig
     tasks = differences[0].tasks
     gains = [1 / (variances[index] * (differences[index].scale * tasks) ** 2) for index in kept]
     common = lcm(*(gain.denominator for gain in gains))
-    columns = [
-        (drawn[index], sum(differences[index].totals), gain.numerator * (common // gain.denominator))
-        for index, gain in zip(kept, gains, strict=True)
-    ]
-    largest = [
-        (max(gain * (sums[each] * tasks - seen * weight) ** 2 for sums, seen, gain in columns), weight)
-        for each, weight in enumerate(weights)
-    ]
-    if len(set(weights)) == 1:
-        top, weight = sorted(largest)[_rank95(len(largest))]  # whole numbers sort faster than fractions
-        return Fraction(top, weight**2) / common
-    return sorted(Fraction(top, weight**2) for top, weight in largest)[_rank95(len(largest))] / common
+    reached: list[dict[tuple[int, int], Fraction]] = []
+    for index, gain in zip(kept, gains, strict=True):
+        seen, factor = sum(differences[index].totals), gain.numerator * (common // gain.denominator)
+        distinct = set(zip(drawn[index], weights, strict=True))
+        reached.append({(sums, of): Fraction(factor * (sums * tasks - seen * of) ** 2, of**2) for sums, of in distinct})
+    # few values recur in thousands of resamples: those are ordered once, and then only places are compared
+    ordered = sorted({value for values in reached for value in values.values()})
+    place = {value: number for number, value in enumerate(ordered)}
+    columns = []
+    for index, values in zip(kept, reached, strict=True):
+        places = {key: place[value] for key, value in values.items()}
+        columns.append([places[key] for key in zip(drawn[index], weights, strict=True)])
+    largest: list[int] = sorted(max(each) for each in zip(*columns, strict=True))
+    return ordered[largest[_rank95(len(largest))]] / common
 
 
 def transferred(square: Fraction, clusters: int, pairs: int) -> Decimal:
