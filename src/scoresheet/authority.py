@@ -92,6 +92,7 @@ class Authority:
         entry = pkcs12.PKCS12Certificate(certificate, b"scoresheet")
         return pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(JAVA_PASSWORD.encode()))
 
+    @functools.cached_property
     def server(self) -> ssl.SSLContext:
         """A context for any connection: its certificate is chosen by the name that the client asks for."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

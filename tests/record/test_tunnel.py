@@ -42,7 +42,7 @@ def service():
     authority = Authority(http2=False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Items)
     server.daemon_threads = True
-    server.socket = authority.server().wrap_socket(server.socket, server_side=True)
+    server.socket = authority.server.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -224,7 +224,7 @@ def test_a_recorded_fault_is_replayed(world, http2, fault):
 
 
 def test_a_recorded_timeout_is_silence_for_its_time(world):
-    with world.serve(call("GET", "/a", text="", fault="timeout", latency_ms_recorded=300.0)), world.client() as client:
+    with world.serve(call("GET", "/a", text="", fault="timeout", latency_ms_recorded=9000.0)), world.client() as client:
         with pytest.raises(httpx.ReadTimeout):
             client.get(f"https://{HOST}/a", timeout=0.2)
 

@@ -25,7 +25,7 @@ class Tunnels:
     def __init__(self, upstreams: Sequence[Upstream], folder: Path) -> None:
         """`folder` is given the certificates that the command must trust. Raises `Usage` without the extra."""
         self._authority = Authority(http2=False)
-        self._context = self._authority.server()
+        self._context = self._authority.server
         self._upstreams = tuple(upstream for upstream in upstreams if upstream.tls)
         self._bundle = folder / "certificates.pem"
         self._bundle.write_bytes(_trusted() + self._authority.pem)

@@ -165,7 +165,7 @@ class ReplayServer:
                 memo = self._memory.of(episode.session.tape, "http", f"\0{name} {secure}")
                 doors[secure] = _Door(episode, "http", "", memo)
                 doors[secure].public = _PublicDoor(public.hosts, secure)
-            context = public.authority.server()
+            context = public.authority.server
             gate = functools.partial(_gate, context, doors, public.names)
             if name == PROXY_DOOR:
                 memo = self._memory.of(episode.session.tape, "http", f"\0{name}")
