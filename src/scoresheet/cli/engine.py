@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scoresheet.documents.run_plan import RunPlan
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
+    from scoresheet.run.models import Models
     from scoresheet.sandbox.spec import Sandbox
 
 
@@ -59,10 +60,12 @@ def perform(
     label: str,
     quiet: bool,
     admission: "Admission | None" = None,
+    models: "Models | None" = None,
 ) -> "RunPlan":
     """Run, with progress; SIGTERM is taken as an interrupt, and how to go on is said."""
     from scoresheet.cli.run_progress import run_progress
     from scoresheet.run import local
+    from scoresheet.run.models import NO_MODELS
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -70,7 +73,7 @@ def perform(
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         with run_progress(label, quiet) as progress:
-            return local.run(pack, agent, plan, out, sandbox, resume, progress, admission)
+            return local.run(pack, agent, plan, out, sandbox, resume, progress, admission, models or NO_MODELS)
     except KeyboardInterrupt:
         say(f"the run can be continued: the same command with --out {out} --resume")
         raise

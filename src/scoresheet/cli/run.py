@@ -28,6 +28,8 @@ _MOST_TOLD = 20
 @click.option("--tasks", default="*", metavar="GLOB", help="Only tasks with such an id.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="The run directory [runs/PACK-TIME].")
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
+@click.option("--model", multiple=True, metavar="KIND=URL", help="A model: openai=https://… or anthropic=https://…")
+@click.option("--model-key-env", multiple=True, metavar="KIND=NAME", help="Its key: a variable that no agent sees.")
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
 @click.option(
@@ -55,6 +57,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     from scoresheet.errors import Incomplete
     from scoresheet.run import journal, local
     from scoresheet.run.agents.spec import agent_of
+    from scoresheet.run.models import Models
     from scoresheet.run.prepare import Asked, plan_of
 
     if given["resume"] and not given["out"]:
@@ -68,6 +71,8 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     agent = agent_of(given["agent"], Path.cwd(), [Path(mount) for mount in given["mount"]], hidden)
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
     plan = plan_of(opened, agent.identity, asked, pack_verified=True, admission=admission)
+    models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+    plan = plan.model_copy(update={"model_endpoints": models.places})
     for note in agent.notes:
         say(f"note: {note}")
     baselines = (
@@ -80,7 +85,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         for reason in plan.draft:
             say(f"draft: {reason}")
     sandbox = sandbox_of(asked.isolation)
-    ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission)
+    ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission, models)
     if baselines is not None:
         journal.replace_file(out / journal.BASELINES, baselines.text())
     if ended.status == "incomplete":

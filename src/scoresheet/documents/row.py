@@ -55,10 +55,16 @@ class Row(Document):
     schema_unchecked: Many[str] = ()
     """Tools whose arguments could not be checked: v1 without `tools/<name>.json` or `http`."""
     model_calls: int | None = None
+    """Calls that passed the model's door; `null`: there was none."""
     model_retries: int | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     models: Many[str] = ()
+    """Names that answered, dated where they are."""
+    controls: dict[str, Literal["verified", "violated", "unobserved"]] = {}
+    """Control of the card → what the model's calls showed of it (docs/model)."""
+    violations: Many[str] = ()
+    """What was seen of each control that is violated."""
     patch_lines: int | None = None
     patch_sha256: str | None = None
     tests_identical: Bit | None = None

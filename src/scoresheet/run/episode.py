@@ -28,6 +28,7 @@ from scoresheet.run.agents.agent import PROGRAMS, Agent
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
 from scoresheet.run.judgments import TASK_VIEW
+from scoresheet.run.models import MODEL_DOORS, NO_MODELS, Models
 from scoresheet.run.oracle import by_human, by_work
 from scoresheet.run.patch import Change, patch
 from scoresheet.run.plan import Episode
@@ -79,6 +80,7 @@ class EpisodeSpec:
     """The task's workspace, when it has one."""
     grader: Grader | None = None
     """Judges workspaces; needed by tasks that are judged by their work."""
+    models: Models = NO_MODELS
 
 
 def run_episode(
@@ -123,7 +125,11 @@ def _run(
 
         journal = CallJournal(calls_path)
         doors = {name: upstream for name, upstream in _doors(spec).items() if name not in (CALL_DOOR, MCP_DOOR)}
-        with server.episode(opened.sockets, doors, session, journal, on_refusal=refused, public=hosts) as view:
+        sockets = {name: each for name, each in opened.sockets.items() if not name.startswith(MODEL_DOORS)}
+        with (
+            server.episode(sockets, doors, session, journal, on_refusal=refused, public=hosts) as view,
+            spec.models.episode(opened, folder, spec.episode.seed, limits.max_tool_calls) as called,
+        ):
             launch = _launch(spec, opened, limits, hosts)
             with watch(opened):
                 journal.start()
@@ -156,6 +162,7 @@ def _run(
         started_at=started_at,
         host=spec.host,
         left=None if found is None else found.left,
+        models=called.observation() if spec.models.doors else None,
     )
     if found is not None and by_work(spec.task) and completed(seen):
         seen = replace(seen, graded=_graded(spec, limits, found, place, watch))
@@ -259,7 +266,7 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path, hosts: Publ
     ports |= {f"http-{number}": FIRST_PORT + number for number in range(len(spec.upstreams))}
     view = task_view(spec.task, spec.tools, limits)
     return SandboxSpec(
-        doors=(*(Door(name, ports[name]) for name in doors), *public.doors(hosts)),
+        doors=(*(Door(name, ports[name]) for name in doors), *public.doors(hosts), *spec.models.sandbox_doors()),
         limits=Limits(
             wall_clock_s=limits.wall_clock_s,
             pids=limits.pids,
@@ -296,7 +303,7 @@ def _launch(spec: EpisodeSpec, opened: Opened, limits: RunLimits, hosts: Public 
     for door, upstream in doors.items():
         if upstream:
             environment[upstream] = urls[door]
-    environment |= public.environment(hosts, urls)
+    environment |= public.environment(hosts, urls) | spec.models.environment(urls)
     return Launch(spec.agent.argv, tuple(environment.items()), task_view(spec.task, spec.tools, limits))
 
 

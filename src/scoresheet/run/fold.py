@@ -9,6 +9,7 @@ from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.manifest import Protocol
 from scoresheet.documents.row import ExitReason, Mismatch, Row
 from scoresheet.documents.task import Task
+from scoresheet.model.observed import Observation
 from scoresheet.run import oracle
 from scoresheet.run.plan import Episode
 from scoresheet.run.verdict import Crash, Verdict
@@ -55,6 +56,8 @@ class Seen:
     """What the agent left in its workspace; `None` for a task without one."""
     graded: Verdict | Crash | None = None
     """What the tests (or the schema of an output file) said; `None` where the answer is judged, or nothing ran."""
+    models: Observation | None = None
+    """What passed the doors of models; `None` where there were none."""
 
 
 def completed(seen: Seen) -> bool:
@@ -124,8 +127,8 @@ def fold(seen: Seen) -> Row:
             for call in missed
         ),
         schema_errors=tuple(errors),
-        schema_unchecked=seen.schema_unchecked,
         ignored=dict(Counter(f"{call.tool or '?'} {rule}" for call in made for rule in call.ignored)),
+        schema_unchecked=seen.schema_unchecked,
         patch_lines=None if left is None else left.patch_lines,
         patch_sha256=None if left is None else left.patch_sha256,
         tests_identical=None if left is None or not left.tests else int(not left.tests_changed),
@@ -136,6 +139,13 @@ def fold(seen: Seen) -> Row:
         patch_left_out=() if left is None else left.left_out,
         peak_memory_bytes=seen.ended.peak_memory_bytes,
         agent_exit=seen.ended.exit_code,
+        model_calls=None if seen.models is None else seen.models.calls,
+        model_retries=None if seen.models is None else seen.models.retries,
+        tokens_in=None if seen.models is None else seen.models.tokens_in,
+        tokens_out=None if seen.models is None else seen.models.tokens_out,
+        models=() if seen.models is None else seen.models.models,
+        controls={} if seen.models is None else {each.control: each.status for each in seen.models.controls},
+        violations=() if seen.models is None else tuple(map(str, seen.models.violated)),
         detail=detail,
         isolation=seen.evidence.state,
         calls_sha256=seen.calls_sha256,
@@ -181,15 +191,24 @@ def _ending(seen: Seen) -> tuple[ExitReason, str | None, str | None]:
         if refusal.outcome == "capped":
             return "tool_cap", "tool_calls", None
         return "mismatch", None, None
+    models = seen.models
+    if models is not None and models.ending is not None and ended.limit is None:
+        return models.ending, "tool_calls" if models.ending == "tool_cap" else None, _violated(models)
     if ended.limit == "wall_clock":
         return "timeout", "wall_clock", None
     if ended.limit is not None:
         return "agent_error", ended.limit, f"the agent crossed the limit of {ended.limit}"
     if ended.exit_code != 0:
+        if models is not None and models.gave_up is not None:
+            return "model_error", None, f"its last model call failed: {models.gave_up}"[:_DETAIL]
         return "agent_error", None, _death(ended)
     if seen.left is not None and seen.left.crossed is not None:
         return "agent_error", seen.left.crossed, f"what the agent left crosses the limit of {seen.left.crossed}"
     return "completed", None, None
+
+
+def _violated(models: Observation) -> str:
+    return "; ".join(map(str, models.violated))[:_DETAIL]
 
 
 def _ends(call: CallRecord, on_mismatch: str) -> bool:

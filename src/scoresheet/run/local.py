@@ -23,6 +23,7 @@ from scoresheet.run.agents.agent import Agent
 from scoresheet.run.episode import INTERRUPTED, EpisodeSpec, Interrupted, run_episode
 from scoresheet.run.fold import harness_error
 from scoresheet.run.grading import Grader
+from scoresheet.run.models import NO_MODELS, Models
 from scoresheet.run.plan import Episode, Progress, differences, episodes
 from scoresheet.run.prepare import now, upstreams_of
 from scoresheet.run.workspace import Work
@@ -57,6 +58,7 @@ def run(
     resume: bool = False,
     progress: Callable[[Step], None] = quiet,
     admission: Admission | None = None,
+    models: Models = NO_MODELS,
 ) -> RunPlan:
     """Run what is left of `plan` in the run directory `out`; the plan as it ended.
 
@@ -87,11 +89,17 @@ def run(
         with journal.held(out):
             if admission is not None:
                 plan = admission.write(out, plan)
-            return _run(pack, agent, plan, out, sandbox, progress)
+            return _run(pack, agent, plan, out, sandbox, progress, models)
 
 
 def _run(
-    pack: Pack, agent: Agent, plan: RunPlan, out: Path, sandbox: Sandbox, progress: Callable[[Step], None]
+    pack: Pack,
+    agent: Agent,
+    plan: RunPlan,
+    out: Path,
+    sandbox: Sandbox,
+    progress: Callable[[Step], None],
+    models: Models,
 ) -> RunPlan:
     journal.write_plan(out, plan)
     status = "incomplete"
@@ -101,7 +109,8 @@ def _run(
             for row in journal.read_rows(out / journal.ROWS):
                 done.add(row)
             journal.add_confounds(out, _resumption(plan, done))
-            _Work(pack, agent, plan, out, sandbox, server, rows, done, progress).run()
+            _Work(pack, agent, plan, out, sandbox, server, rows, done, progress, models).run()
+        journal.add_confounds(out, _violations(out))
         if next(done.remaining(_planned(plan)), None) is None:
             status = "finished"
     except NotIsolated:
@@ -154,6 +163,21 @@ def _resumption(plan: RunPlan, done: Progress) -> Iterator[Confound]:
             yield Confound(at=at, by="scoresheet", kind="rerun", text=text)
 
 
+def _violations(out: Path) -> Iterator[Confound]:
+    """One entry for each control of the card that a model's calls violated, unless the log holds it already."""
+    seen: dict[str, list[Row]] = {}
+    for row in journal.read_rows(out / journal.ROWS):
+        for control, status in row.controls.items():
+            if status == "violated":
+                seen.setdefault(control, []).append(row)
+    told = {each.text for each in journal.read_confounds(out)}
+    for control, rows in seen.items():
+        first = next(text for text in rows[0].violations if text.startswith(f"{control}:"))
+        text = f"{control} was violated in {len(rows)} episodes, as the model's door saw; the first: {first}"
+        if text not in told:
+            yield Confound(at=now(), by="scoresheet", kind="deviation", text=text, control=control)
+
+
 class _Work:
     """Episodes handed out to threads, and everything that they share."""
 
@@ -168,7 +192,9 @@ class _Work:
         rows: journal.Rows,
         done: Progress,
         progress: Callable[[Step], None],
+        models: Models,
     ) -> None:
+        self._models = models
         self._pack, self._agent, self._plan, self._out = pack, agent, plan, out
         self._sandbox, self._server, self._rows = sandbox, server, rows
         self._done, self._progress = done, progress
@@ -275,6 +301,7 @@ class _Work:
                 host=self._plan.host.label,
                 work=self._work(task),
                 grader=self._grader,
+                models=self._models,
             )
             return run_episode(spec, self._sandbox, self._server, self._watched)
         except (Interrupted, NotIsolated):

@@ -108,6 +108,7 @@ def _decisive(plan: RunPlan) -> Mapping[str, JsonValue]:
     return {
         "manifest_sha256": plan.manifest_sha256,
         "agent.sha256": plan.agent.sha256,
+        "model_endpoints": list(plan.model_endpoints),
         "seed": plan.seed,
         "repeats": plan.repeats,
         "retries": plan.retries,

@@ -174,11 +174,16 @@ class Refold:
         end = self._first_end
         expected = None if end is None else "tool_cap" if end.outcome == "capped" else "mismatch"
         if row.exit_reason in ("mismatch", "tool_cap"):
-            if row.exit_reason != expected:
+            if row.exit_reason != expected and not self._by_model(expected):
                 yield "row-follows", f"exit_reason {row.exit_reason} does not follow from {self.folder}/calls.jsonl"
         elif end is not None and (row.limit_at_s is None or end.at_s <= row.limit_at_s):
             what = f"exit_reason {row.exit_reason}, but the journal shows {expected} at {end.at_s:.3f} s"
             yield "row-follows", what
+
+    def _by_model(self, expected: str | None) -> bool:
+        """True when the model's calls ended the episode, which its own journal shows, and not this one."""
+        control = {"mismatch": "controls.tool_allowlist", "tool_cap": "controls.max_tool_calls"}
+        return expected is None and self.row.controls.get(control[self.row.exit_reason]) == "violated"
 
     def _from_evidence(self) -> Iterator[tuple[str, str]]:
         if not self._evidence:

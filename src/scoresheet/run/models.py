@@ -1,0 +1,158 @@
+"""The models that a run's agents may call: their doors, what an agent is told of them, and what they saw."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from scoresheet.canonical import JsonValue
+from scoresheet.documents.protocol_card import Controls
+from scoresheet.errors import Refused, Usage
+from scoresheet.model.door import ModelDoor, no_server_tools
+from scoresheet.model.log import MODEL_LOG, ModelLog
+from scoresheet.model.observed import Exchange, Observation, Pinned, observe
+from scoresheet.model.upstream import DUMMY_KEY, KINDS, VARIABLES, Kind, ModelUpstream, refuse_recorded
+from scoresheet.model.wire import parts
+from scoresheet.model.wire.parts import Asked
+from scoresheet.sandbox.spec import Door, Opened
+
+MODEL_DOORS = "model-"
+"""Doors of models: `model-KIND`."""
+_FIRST_PORT = 8060
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Endpoints, one a kind at most, and the card's controls that their calls are held against."""
+
+    doors: Mapping[Kind, ModelDoor] = field(default_factory=dict)
+    controls: Controls | None = None
+    """`None` without a card that holds: then nothing is compared."""
+
+    @classmethod
+    def of(
+        cls, endpoints: Sequence[str], keys: Sequence[str], recorded: Mapping[str, str], card: JsonValue
+    ) -> "Models":
+        """What `--model KIND=URL` and `--model-key-env KIND=NAME` ask for. Raises `Usage`, `ScoresheetError`.
+
+        `recorded`: the pack's own services, name → place, as its manifest says; `card`: as it stands, `None` without.
+        """
+        controls = parts.obj(card).get("controls")
+        published = parts.obj(parts.obj(parts.obj(card).get("publishing")).get("upstreams"))
+        recorded = {**recorded, **{name: place for name, place in published.items() if isinstance(place, str)}}
+        if endpoints and parts.obj(controls).get("network") == "denied":
+            mend = "leave --model out, or change the card: controls: {network: model_only}"
+            raise Usage("the card allows no model: its network is denied", "--model", mend)
+        upstreams = [ModelUpstream.parse(text) for text in endpoints]
+        kinds = [upstream.kind for upstream in upstreams]
+        if len(set(kinds)) < len(kinds):
+            raise Usage("two models of one kind", "--model", "one address a kind")
+        named = dict(_key(text) for text in keys)
+        for kind in named:
+            if kind not in kinds:
+                raise Usage(f"a key for {kind}, but no model", "--model-key-env", f"--model {kind}=URL")
+        for upstream in upstreams:
+            refuse_recorded(upstream, recorded)
+        doors = {upstream.kind: ModelDoor(upstream, named.get(upstream.kind)) for upstream in upstreams}
+        try:
+            held = Controls.from_value(controls, "card.yaml#/controls") if isinstance(controls, dict) else None
+        except Refused:
+            held = None
+        return cls(doors, held)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """`host:port` of each, as the report names them."""
+        return tuple(sorted(door.upstream.place for door in self.doors.values()))
+
+    def sandbox_doors(self) -> tuple[Door, ...]:
+        """Their doors in the sandbox."""
+        return tuple(Door(MODEL_DOORS + kind, _FIRST_PORT + KINDS.index(kind)) for kind in self.doors)
+
+    def environment(self, urls: Mapping[str, str]) -> dict[str, str]:
+        """What an agent finds: addresses, and keys that are none."""
+        found: dict[str, str] = {}
+        for kind in self.doors:
+            address, key = VARIABLES[kind]
+            found[address] = urls[MODEL_DOORS + kind] + ("/v1" if kind == "openai" else "")
+            found[key] = DUMMY_KEY
+        return found
+
+    @contextlib.contextmanager
+    def episode(self, opened: Opened, folder: Path, seed: int, max_tool_calls: int | None) -> Iterator["Watch"]:
+        """Serve the doors of one episode; a tool that is not allowed, or one call too many, stops it."""
+        watch = Watch(opened, self._pinned(seed, max_tool_calls))
+        with contextlib.ExitStack() as stack:
+            if self.doors:
+                log = ModelLog(folder / MODEL_LOG)
+                stack.callback(log.close)
+                for kind, door in self.doors.items():
+                    listening = opened.sockets[MODEL_DOORS + kind]
+                    stack.enter_context(door.episode(listening, log, watch.screen, watch.heard))
+            yield watch
+
+    def _pinned(self, seed: int, max_tool_calls: int | None) -> Pinned | None:
+        if self.controls is None:
+            return None
+        pinned = Pinned.of(self.controls, seed)
+        caps = (pinned.max_tool_calls, pinned.max_tool_calls if max_tool_calls is None else max_tool_calls)
+        return replace(pinned, max_tool_calls=min(caps))
+
+
+class Watch:
+    """One episode's model calls, from any thread."""
+
+    def __init__(self, opened: Opened, pinned: Pinned | None) -> None:
+        self._opened, self._pinned = opened, pinned
+        self._lock = threading.Lock()
+        self._exchanges: list[Exchange] = []
+        self._tool_calls = 0
+
+    def screen(self, asked: Asked) -> str | None:
+        """Why a request is not sent."""
+        if self._pinned is None:
+            return no_server_tools(asked)
+        outside = self._pinned.outside(asked)
+        if not outside:
+            return None
+        self._opened.stop("mismatch")
+        return f"tools outside the card's allowlist: {', '.join(outside)}"
+
+    def heard(self, exchange: Exchange) -> None:
+        """Take a call that has ended."""
+        answered = getattr(exchange.found, "answered", None)
+        with self._lock:
+            self._exchanges.append(exchange)
+            self._tool_calls += 0 if answered is None else len(answered.calls)
+            made = self._tool_calls
+        if self._pinned is None or answered is None:
+            return
+        if self._pinned.outside_calls(answered.calls):
+            self._opened.stop("mismatch")
+        elif made > self._pinned.max_tool_calls:
+            self._opened.stop("tool_cap")
+
+    def observation(self) -> Observation:
+        """What was seen, when the doors are closed."""
+        with self._lock:
+            exchanges = tuple(self._exchanges)
+        if self._pinned is not None:
+            return observe(exchanges, self._pinned)
+        nothing = Pinned(0.0, (), None, frozenset(), 0)
+        return replace(observe(exchanges, nothing), controls=(), ending=None)
+
+
+def _key(text: str) -> tuple[Kind, str]:
+    name, _, variable = text.partition("=")
+    kind = next((each for each in KINDS if each == name), None)
+    if kind is None or not variable:
+        raise Usage(f"{text!r} is not KIND=NAME", "--model-key-env", "--model-key-env openai=OPENAI_API_KEY")
+    key = os.environ.get(variable)
+    if not key:
+        raise Usage(f"the environment holds no {variable}", "--model-key-env", f"export {variable}=…")
+    return kind, key
+
+
+NO_MODELS = Models()
