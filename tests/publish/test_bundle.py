@@ -384,6 +384,13 @@ def test_a_bundle_rebuilt_as_it_was_is_the_same(bundled, tmp_path):
     assert rebuilt(bundled, tmp_path / "b.tar", lambda files: None).read_bytes() == bundled.read_bytes()
 
 
+def test_a_receipt_of_an_impossible_task_is_a_finding_and_no_crash(bundled, tmp_path):
+    def edited(files):
+        files["receipts.jsonl"] = files["receipts.jsonl"].replace(b'"task_id":"t3"', b'"task_id":"|3"')
+
+    assert findings(rebuilt(bundled, tmp_path / "b.tar", edited))
+
+
 def test_a_dropped_row_leaves_its_episode_behind(bundled, tmp_path):
     def dropped(files):
         files["rows.jsonl"] = b"".join(files["rows.jsonl"].splitlines(keepends=True)[1:])

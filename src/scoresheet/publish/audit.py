@@ -237,6 +237,9 @@ class _Work:
         except ScoresheetError as error:
             self.take(error.findings if isinstance(error, Refused) else [Finding("audit-run", RUN, error.what)])
             return
+        except ValueError as error:  # a value that no report can hold, such as a task id in an edited receipt
+            self.find("audit-run", RUN, f"no report can be made of it: {' '.join(str(error).split())[:200]}")
+            return
         self.take((*self.run.outcomes.findings, *self.run.evidence.findings))
         if self.run.evidence.torn:
             self.find("rows-torn", ROWS, f"ends in a torn line of {self.run.evidence.torn} bytes")
