@@ -263,6 +263,13 @@ def test_headers_that_contradict_a_stateless_request_are_refused(door: Door, cha
     assert (status, answer["error"]["code"], door.calls) == (400, code, [])
 
 
+def test_white_space_around_a_header_is_no_part_of_it_and_base64_stands_for_other_text(door: Door) -> None:
+    params = {"name": "echo", "arguments": {"text": "hi"}}
+    assert "result" in door.new("tools/call", params, Mcp_Name=" echo\t ")[1]
+    assert "result" in door.new("tools/call", params, Mcp_Name="=?base64?ZWNobw==?=")[1]
+    assert door.new("tools/call", params, Mcp_Name="=?base64?%%?=")[0] == 400
+
+
 def test_a_version_that_is_not_spoken_is_answered_with_those_that_are(door: Door) -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
     status, answer = door.new("tools/list", {"_meta": meta}, MCP_Protocol_Version="2030-01-01")

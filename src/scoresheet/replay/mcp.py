@@ -163,7 +163,7 @@ class Surface:
             return _NOBODY.failed(_INVALID, what, fault=what)
         params = {} if params is None else params
         meta = params.get("_meta") if isinstance(params, dict) else None
-        version = request.header("mcp-protocol-version")
+        version = _field(request, "mcp-protocol-version")
         stateless = (version not in ("", *HANDSHAKE)) or (isinstance(meta, dict) and f"{_META}protocolVersion" in meta)
         envelope = Envelope(canonical.jcs(number), method, stateless, stream)
         if not isinstance(params, dict):
@@ -310,17 +310,21 @@ def _misrouted(
     version = meta[needed[0]]
     if not isinstance(version, str):
         return envelope.failed(_PARAMS, f"{needed[0]} must be a string")
-    if request.header("mcp-protocol-version") != version:
+    if _field(request, "mcp-protocol-version") != version:
         return envelope.failed(_HEADERS, "MCP-Protocol-Version is not the protocol version of the envelope")
-    if request.header("mcp-method") != method:
+    if _field(request, "mcp-method") != method:
         return envelope.failed(_HEADERS, "Mcp-Method is not the method of the body")
     named = params.get(_NAMED[method]) if method in _NAMED else None
-    if named is not None and header_text(request.header("mcp-name")) != named:
+    if named is not None and header_text(_field(request, "mcp-name")) != named:
         return envelope.failed(_HEADERS, f"Mcp-Name is not the {_NAMED[method]} of the body")
     if version not in STATELESS:
         data: JsonValue = {"supported": [*STATELESS], "requested": version}
         return envelope.failed(_VERSION, "Unsupported protocol version", data)
     return None
+
+
+def _field(request: Request, name: str) -> str:
+    return request.header(name).strip(" \t")  # RFC 9110 §5.5: white space around a value is none of it
 
 
 def header_text(value: str) -> str | None:
