@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoresheet.stats.compare import compare, difference, sign_flip
+from scoresheet.stats.compare import compare, difference, sign_flip, verdict
 from scoresheet.stats.compare import paired as paired_values
 from scoresheet.stats.interval import Interval
 from scoresheet.stats.sample import Sample, sample
@@ -114,6 +114,24 @@ def test_a_gap_that_is_the_same_in_every_task_still_has_an_interval_with_a_width
     assert 0 < ends.low < F(1, 5)
     assert ends.high == 1
     assert there(found.mde) > F(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "said"),
+    [
+        (F(0), F(1, 2), None, "unresolved"),
+        (F(-1, 2), F(0), None, "unresolved"),
+        (F(1, 999), F(1, 2), None, "better"),
+        (F(-1, 2), F(-1, 999), None, "worse"),
+        (F(-1, 20), F(1, 20), F(1, 20), "equivalent"),
+        (F(-1, 19), F(1, 20), F(1, 20), "unresolved"),
+        (F(-1, 20), F(1, 19), F(1, 20), "unresolved"),
+        (F(1, 100), F(1, 50), F(1, 20), "better"),
+    ],
+)
+def test_an_end_that_touches_0_decides_nothing(low, high, margin, said):
+    assert verdict(Interval(low, high, ""), margin, may_win=True) == said
+    assert verdict(Interval(low, high, ""), None, may_win=False) == "unresolved"
 
 
 def test_tasks_of_one_cluster_differ_together():

@@ -83,11 +83,35 @@ def test_a_gap_that_is_the_same_in_every_task_is_not_taken_for_certain():
     assert ends.low < F(1, 5) < ends.high
 
 
-def test_a_later_step_of_holm_may_decide_where_the_interval_does_not():
+def test_holm_multiplies_by_the_tests_that_are_left():
     assert ranks.holm([Decimal("0.03"), Decimal("0.001"), Decimal("0.02")]) == (
         Decimal("0.04"), Decimal("0.003"), Decimal("0.04"),
     )  # fmt: skip
     assert ranks.holm([Decimal(1), Decimal("0.6")]) == (Decimal(1), Decimal(1))
+
+
+def test_under_thirty_tasks_a_later_step_of_holm_may_decide_where_the_interval_does_not():
+    agents = [tuple(map(int, passed)) for passed in ("333333312222", "222222222222", "010001000000")]
+    pair = ranks.rank(3, differences(agents, 5), START).pairs[0]
+    assert there(pair.interval).low < 0
+    assert Decimal("0.05") / 3 < pair.holm_p < Decimal("0.05")
+    assert pair.verdict == "better"
+
+
+def test_from_thirty_tasks_holm_is_a_cross_check_alone():
+    agents = [
+        tuple(map(int, passed))
+        for passed in (
+            "144135253051434115354325015254515024",
+            "144124354040324115344335115143505014",
+            "032013233030203004211112003020302002",
+        )
+    ]
+    found = ranks.rank(3, differences(agents, 5), START)
+    assert found.pairs[0].holm_p < Decimal("0.05")
+    assert there(found.pairs[0].interval).low < 0
+    assert found.pairs[0].verdict == "unresolved"
+    assert found.ranks == ((1, 2), (1, 2), (3, 3))
 
 
 def test_clusters_of_different_size_are_resampled_as_ratios():

@@ -47,6 +47,9 @@ def test_few_tasks_have_no_ratio_that_decides(tasks, verdict, bounded):
     dear = {f"t{i}": 1000 + 7 * i for i in range(tasks)}
     found = ratio.geometric(cheap, dear)
     assert (found.verdict, found.low is not None) == (verdict, bounded)
+    back = ratio.geometric(dear, cheap)
+    assert back.verdict == {"less": "more"}.get(verdict, verdict)
+    assert float(back.ratio * found.ratio) == pytest.approx(1)
 
 
 def test_a_ratio_of_one_and_the_same_bill_is_one():
@@ -64,3 +67,10 @@ def test_an_agent_that_passes_few_tasks_has_no_bound():
     assert there(ratio.per_success((TOKENS_A, A), (TOKENS_B, B), START)).ratio == F(
         sum(TOKENS_A) * 32, 44 * sum(TOKENS_B)
     )
+
+
+def test_a_bill_that_a_resample_finds_empty_bounds_nothing():
+    free = (0,) * 11 + (100,)
+    found = there(ratio.per_success((TOKENS_A, A), (free, (5,) * 12), START))
+    assert (found.high, found.verdict) == (None, "more")
+    assert ratio.per_success((TOKENS_A, A), ((0,) * 12, (5,) * 12), START) is None

@@ -273,8 +273,8 @@ def _notes(field: _Field, primary: ComparedMetric, others: Sequence[ComparedMetr
             yield f"{a.label} and {b.label} are the same agent's files: a difference is chance, or not in the files"
     if any(pair.different < compare.FEWEST_DIFFERENT for pair in primary.pairs):
         yield f"fewer than {compare.FEWEST_DIFFERENT} tasks differ somewhere: of such a pair nobody wins"
-    if primary.pairs[0].clusters < compare.FEWEST_FOR_A_WINNER:
-        yield f"under {compare.FEWEST_FOR_A_WINNER} tasks (or clusters) nobody wins: no exact test could tell"
+    if primary.pairs[0].clusters < compare.FEWEST_DIFFERENT:
+        yield f"under {compare.FEWEST_DIFFERENT} tasks (or clusters) nobody wins: no exact test could tell"
     hosts = len({each.plan.host.label for each in field.ranked}) > 1
     if hosts and any(outcome.timeout for each in field.ranked for outcome in each.episodes):
         yield "the runs were on different hosts and some episodes ran out of time: that compares hosts, too"

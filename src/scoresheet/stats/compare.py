@@ -23,9 +23,10 @@ from scoresheet.stats.interval import (
 from scoresheet.stats.sample import Sample
 
 FEWEST_DIFFERENT = 6
-"""Tasks that must differ for the percentile: with fewer the exact test can't go below .05 (2/2⁵ is .0625)."""
-FEWEST_FOR_A_WINNER = 6
-"""Tasks (or clusters) below which nobody wins, by the same count."""
+"""Tasks that must differ for the percentile: with fewer the exact test can't go below .05 (2/2⁵ is .0625).
+
+So with fewer tasks (or clusters) nobody wins either.
+"""
 PLUS_TWO = (1, -1)
 Verdict = Literal["better", "worse", "equivalent", "unresolved"]
 TIES: frozenset[Verdict] = frozenset({"equivalent", "unresolved"})
@@ -124,8 +125,8 @@ def verdict(interval: Interval | None, margin: Fraction | None, *, may_win: bool
 
 
 def may_win(differences: Sample) -> bool:
-    """False when so few tasks (or clusters) differ that no exact test could tell."""
-    return len(differences.totals) >= FEWEST_FOR_A_WINNER and different(differences) >= FEWEST_DIFFERENT
+    """False when so few tasks (or clusters) differ, or there are so few, that no exact test could tell."""
+    return different(differences) >= FEWEST_DIFFERENT
 
 
 def different(differences: Sample) -> int:
