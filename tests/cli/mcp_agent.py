@@ -20,8 +20,8 @@ async def main(way: str, mode: Any, item: str = "tea") -> None:
         said += [await client.call_tool("count", {}) for _ in range(2)]
         listed = await client.list_resources()
         read = await client.read_resource(listed.resources[0].uri)
-    texts = [each.content[0].text for each in said]  # type: ignore[union-attr]
-    answer = {"tools": [tool.name for tool in tools], "texts": texts, "terms": read.contents[0].text}  # type: ignore[union-attr]
+    texts = [each.content[0].text for each in said]
+    answer = {"tools": [tool.name for tool in tools], "texts": texts, "terms": read.contents[0].text}
     print(json.dumps(answer))
 
 

@@ -86,7 +86,7 @@ def test_a_tool_outside_the_allowlist_ends_the_episode_before_the_model_hears_of
     assert "bash" in shell.detail
     (log,) = [path for path in (folder / "run").rglob("model.jsonl") if "shell" in str(path)]
     (entry,) = read_back(log.read_bytes())
-    assert "outside the card's allowlist: bash" in entry.refused
+    assert "outside the card's allowlist: bash" in (entry.refused or "")
 
 
 def test_the_run_is_verified_from_its_own_files(several):

@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import threading
 import time
+from typing import Any
 
 import httpx
 import openai
@@ -75,7 +76,7 @@ def test_anthropics_key_has_its_own_header(tmp_path, service):
 def test_openais_own_client_runs_through_the_door_streamed_and_not(tmp_path):
     with ModelStub(Script.of(TURNS)) as stub, opened(tmp_path, f"{stub.address}/v1") as door:
         with openai.OpenAI(base_url=f"{door.url}/v1", api_key="dummy", max_retries=0, timeout=5) as client:
-            messages = [{"role": "user", "content": "a"}]
+            messages: Any = [{"role": "user", "content": "a"}]
             assert client.chat.completions.create(model="m", messages=messages).choices[0].message.tool_calls
             with client.chat.completions.create(model="m", messages=messages, stream=True) as stream:
                 assert list(stream)[-1].choices[0].finish_reason == "tool_calls"

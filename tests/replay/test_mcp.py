@@ -352,4 +352,4 @@ def test_pipelined_requests_are_answered_in_their_order(door: Door) -> None:
 
 def test_what_a_server_holds_beside_tools_is_called_by_name_as_well(door: Door) -> None:
     looked = TAPE.look_call("mcp/resources/read", b'{"uri":"a://b"}')
-    assert looked.hits[0].recorded.response().status == 200  # type: ignore[union-attr]
+    assert looked.hits[0].recorded.response().status == 200

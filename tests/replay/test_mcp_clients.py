@@ -49,11 +49,11 @@ def test_the_sdk_gets_what_was_recorded(way: Any, mode: Any, tmp_path: Path) -> 
             assert [each.name for each in tools] == ["echo", "pay"]
             assert tools[0].output_schema == {"type": "object"}
             said = await client.call_tool("echo", {"text": "hi"})
-            assert said.content[0].text == "café / 1.0"  # type: ignore[union-attr]
+            assert said.content[0].text == "café / 1.0"
             assert said.structured_content == {"b": 1.5, "a": 2}
             assert (await client.call_tool("pay", {"amount": 99})).is_error
             assert [str(each.uri) for each in (await client.list_resources()).resources] == ["a://b"]
-            assert (await client.read_resource("a://b")).contents[0].blob == "AA=="  # type: ignore[union-attr]
+            assert (await client.read_resource("a://b")).contents[0].blob == "AA=="
             with pytest.raises(MCPError, match=r"unrecorded call: echo \(no_match\)"):
                 await client.call_tool("echo", {"text": "never"})
 
@@ -72,7 +72,7 @@ def test_images_sounds_links_and_blobs_arrive_as_they_were(way: Any, mode: Any, 
             assert shown == [IMAGE, AUDIO, LINK, BLOB]
             assert result.meta == {"own": 1}
             prompt = await client.get_prompt("p")
-            assert prompt.messages[0].content.data == IMAGE["data"]  # type: ignore[union-attr]
+            assert prompt.messages[0].content.data == IMAGE["data"]
 
     with serving(tmp_path, KINDS) as door:
         asyncio.run(talk(way(door)))

@@ -26,8 +26,8 @@ def main():
         sys.exit("scoresheet-mcp: $SCORESHEET_MCP_URL holds no address")
     host, path = found.groups()
     connection = http.client.HTTPConnection(host)
-    session = {}
-    streams = []
+    session: "dict[str, str]" = {}
+    streams: "list[threading.Thread]" = []
     for line in sys.stdin.buffer:
         line = line.strip()
         if not line:
@@ -36,8 +36,9 @@ def main():
         method = message.get("method")
         connection.request("POST", path, line, {**session, **headers(message)})
         answer = connection.getresponse()
-        if method == "initialize" and answer.getheader(SESSION):
-            session = {SESSION: answer.getheader(SESSION)}
+        opened = answer.getheader(SESSION)
+        if method == "initialize" and opened:
+            session = {SESSION: opened}
         if answer.headers.get_content_type() != "text/event-stream":
             body = answer.read()
             if body:
