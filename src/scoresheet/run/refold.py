@@ -4,6 +4,7 @@
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -60,6 +61,7 @@ class Refold:
     _latency: float = 0.0
     _missed: list[CallRecord] = field(default_factory=list)
     _errors: list[str] = field(default_factory=list)
+    _ignored: Counter[str] = field(default_factory=Counter)
     _first_end: CallRecord | None = None
     _journal: bool = False
     _proof: Evidence | None = None
@@ -92,6 +94,7 @@ class Refold:
         self._repeats += call.repeat
         self._latency += call.latency_ms_recorded
         self._errors += call.schema_errors
+        self._ignored.update(f"{call.tool or '?'} {rule}" for rule in call.ignored)
         if call.outcome == "miss":
             self._missed.append(call)
         self._against_recordings(call, where)
@@ -162,6 +165,7 @@ class Refold:
             "recorded_latency_ms": (row.recorded_latency_ms, round(self._latency, 6)),
             "unauthorized": (row.unauthorized, int(bool(self._missed))),
             "schema_ok": (row.schema_ok, int(not self._errors and not (v1 and self._missed))),
+            "ignored": (row.ignored, dict(self._ignored)),
             "schema_errors": (row.schema_errors, tuple(self._errors)),
             "mismatches": (
                 [(each.method, each.path, each.fingerprint) for each in row.mismatches],
