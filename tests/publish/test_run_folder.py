@@ -8,7 +8,13 @@ from tests.publish.runs import A, baselines, line, plan, row, rows, write
 
 
 def test_a_run_is_read_as_it_lies(tmp_path):
-    write(tmp_path, plan(), rows(A), baselines=baselines().text(), confounds=b'{"at": "2026-09-22T10:00:00Z", "by": "person", "kind": "human", "text": "a fan broke"}\n')
+    write(
+        tmp_path,
+        plan(),
+        rows(A),
+        baselines=baselines().text(),
+        confounds=b'{"at": "2026-09-22T10:00:00Z", "by": "person", "kind": "human", "text": "a fan broke"}\n',
+    )
     found = run_folder.read(tmp_path)
     assert found.plan == plan()
     assert found.outcomes.complete
