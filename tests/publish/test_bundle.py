@@ -529,6 +529,9 @@ def test_memory_stays_flat_as_journals_grow(scored, tmp_path):
 def test_errors_are_of_the_house(tmp_path):
     with pytest.raises(Usage):
         verified(tmp_path / "none.tar")
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(Usage):
+        verified(tmp_path / "fifo")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ScoresheetError):
         verified(tmp_path / "empty")

@@ -267,14 +267,14 @@ class BundleFile:
 @contextmanager
 def opened(path: str | Path) -> Iterator[BundleFile]:
     """The bundle in the file at `path`. Raises `Usage` when it can't be read, `Refused` when it is none."""
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a FIFO would wait for ever
+        raise Usage("a bundle is a file", str(path))
     try:
         file = open(path, "rb", buffering=_CHUNK)  # noqa: SIM115  # closed below
     except OSError as error:
         raise Usage(f"the bundle can't be read: {error.strerror}", str(path)) from error
     with file:
         status = os.fstat(file.fileno())
-        if not os.path.isfile(path):
-            raise Usage("a bundle is a file", str(path))
         yield BundleFile(file, Path(path).name, status.st_size)
 
 
