@@ -120,6 +120,7 @@ def _run(
         status = "interrupted"
         raise
     finally:
+        models.close()
         plan = plan.model_copy(update={"status": status, "ended_at": now()})
         journal.write_plan(out, plan)
     return plan

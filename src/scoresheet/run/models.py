@@ -67,6 +67,11 @@ class Models:
         """`host:port` of each, as the report names them."""
         return tuple(sorted(door.upstream.place for door in self.doors.values()))
 
+    def close(self) -> None:
+        """Close what is kept open to the endpoints."""
+        for door in self.doors.values():
+            door.close()
+
     def sandbox_doors(self) -> tuple[Door, ...]:
         """Their doors in the sandbox."""
         return tuple(Door(MODEL_DOORS + kind, _FIRST_PORT + KINDS.index(kind)) for kind in self.doors)
