@@ -125,6 +125,15 @@ def test_no_host_path_stands_in_the_identity(tmp_path):
     assert sys.prefix not in str(found.identity)
 
 
+def test_a_script_that_is_not_here_is_told_before_anything_runs(tmp_path):
+    project(tmp_path)
+    assert agent_of("python3 agnet.py", tmp_path).notes == (
+        "no file agnet.py is here: the agent has it only where a task's workspace does",
+    )
+    assert agent_of("python3 agent.py nowhere.txt", tmp_path).notes == ()
+    assert agent_of("python3 -m json.tool", tmp_path).notes == ()
+
+
 @pytest.mark.parametrize(
     ("spec", "what"),
     [

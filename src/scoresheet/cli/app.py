@@ -58,7 +58,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         say("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        show_usage(error)
         return error.exit_code
     except ScoresheetError as error:
         if debug:
@@ -79,6 +79,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def say(text: str) -> None:
     """A line for people, on stderr."""
     click.echo(text, err=True)
+
+
+def show_usage(error: click.ClickException) -> None:
+    """What is wrong with a command line, in the form of every other error; the whole help when nothing was asked."""
+    import difflib  # 10 ms that only a mistake pays for
+
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = context.command_path if context else "scoresheet"
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        say(error.format_message())
+        return
+    what = error.format_message().rstrip(".")
+    near = difflib.get_close_matches(what.split("'")[1], VERBS, n=1) if what.startswith("No such command '") else ()
+    say(f"error: {what[:1].lower()}{what[1:]} — {where}")
+    say(f"  mend: {f'did you mean {near[0]}? ' if near else ''}{where} --help says how to call it")
 
 
 def show(error: ScoresheetError) -> None:

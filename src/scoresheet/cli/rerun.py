@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ BUNDLED = "bundled"
 @click.option(
     "--agent", required=True, metavar="SPEC", help=f"As `run` takes it, or `{BUNDLED}`: the one in the bundle."
 )
-@click.option("--seat", required=True, metavar="LABEL", help="Who or what runs this: another than the first run's.")
+@click.option(
+    "--seat",
+    callback=seats.label,
+    required=True,
+    metavar="LABEL",
+    help="Who or what runs this: another than the first run's.",
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The new run directory [runs/PACK-TIME].")
 @click.option("--pack", type=click.Path(exists=True, file_okay=False), metavar="PACK",
               help="The pack, when it is not in the bundle.")  # fmt: skip

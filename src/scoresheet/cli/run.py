@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _MOST_TOLD = 20
 @click.command()
 @click.argument("pack", type=click.Path(exists=True, file_okay=False))
 @click.option("--agent", required=True, metavar="SPEC", help="A command line, or py:FILE_OR_MODULE:FUNCTION.")
-@click.option("--seat", metavar="LABEL", help="Who or what runs this: without a seat nothing is run.")
+@click.option(
+    "--seat", callback=seats.label, metavar="LABEL", help="Who or what runs this: without a seat nothing is run."
+)
 @click.option("--expect", metavar="DIGEST", help="Abort before any episode when the pack has another digest.")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help="Episodes per task [the manifest's, else 5].")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Episodes at once [the cores, at most 4].")

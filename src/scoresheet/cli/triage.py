@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ _MOST_FINDINGS = 20
 @click.option(
     "--bundle", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="The fixtures of a task card."
 )
-@click.option("--seat", metavar="LABEL", help="Who or what would run it; bound to score leaves only.")
+@click.option(
+    "--seat", callback=seats.label, metavar="LABEL", help="Who or what would run it; bound to score leaves only."
+)
 @click.option(
     "--receipts",
     type=click.Path(dir_okay=False, path_type=Path),

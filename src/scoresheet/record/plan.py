@@ -49,7 +49,7 @@ def expected_of(text: str, where: str) -> dict[str, JsonValue]:
     try:
         return _expected(canonical.loads(text), where)
     except canonical.JsonError as error:
-        raise Malformed(f"not JSON: {error}", where) from error
+        raise Malformed(f"not JSON: {error}", where, 'write a JSON object, say {"total": 3}') from error
 
 
 def batch(path: Path, command: tuple[str, ...] = ()) -> tuple[TaskPlan, ...]:

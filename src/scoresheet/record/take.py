@@ -229,7 +229,8 @@ def _output(plan: TaskPlan, settings: Settings, environment: Mapping[str, str], 
             start_new_session=True,
         )
     except OSError as error:
-        raise Usage(f"the command can't be started: {error.strerror}", plan.command[0]) from error
+        mend = "write after -- what starts the agent, such as: -- python3 agent.py"
+        raise Usage(f"the command can't be started: {error.strerror}", plan.command[0], mend) from error
     try:
         stdout, stderr = process.communicate(view, timeout=settings.wall_clock_s)
     except subprocess.TimeoutExpired as error:
@@ -240,7 +241,8 @@ def _output(plan: TaskPlan, settings: Settings, environment: Mapping[str, str], 
     if process.returncode != 0:
         said = (stderr or b"").decode("utf-8", "replace")[-_TAIL:].strip()
         what = f"the command ended with status {process.returncode}: nothing was recorded"
-        raise ScoresheetError(what, plan.task_id, f"the command said: {said}" if said else "")
+        mend = f"the command said: {said}" if said else "mend the command; what it said stands above"
+        raise ScoresheetError(what, plan.task_id, mend)
     return stdout
 
 

@@ -86,7 +86,8 @@ def read_plan(out: Path) -> RunPlan:
     try:
         data = (out / PLAN).read_bytes()
     except OSError as error:
-        raise Usage(f"no run: {PLAN} can't be read: {error.strerror}", str(out)) from error
+        mend = "name the directory that `scoresheet run --out DIR` wrote"
+        raise Usage(f"no run: {PLAN} can't be read: {error.strerror}", str(out), mend) from error
     return RunPlan.from_bytes(data, PLAN)
 
 

@@ -68,7 +68,8 @@ def plan_of(
         split = task.split if admission is None else admission.split_of(task.task_id) or task.split
         tasks.append(PlannedTask(task_id=task.task_id, cluster_id=task.cluster_id, split=split))
     if not tasks:
-        raise Usage(f"no task of the pack is called {asked.tasks!r}", str(pack.root))
+        mend = "the pack's tasks are the keys of `tasks` in manifest.json; a glob such as 'billing.*' takes several"
+        raise Usage(f"no task of the pack is called {asked.tasks!r}", str(pack.root), mend)
     if findings:
         raise Refused("tasks that can't be scored", findings, str(pack.root))
     upstreams_of(pack)

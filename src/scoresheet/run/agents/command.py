@@ -102,6 +102,8 @@ class Seen:
                     self.script(path)
                     made.append(str(path))
                     continue
+                if path is None and place == 1 and ("." in word or "/" in word):
+                    self.notes.append(f"no file {word} is here: the agent has it only where a task's workspace does")
             option, equals, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
             path = self._existing(value) if "/" in value or "." in value else None
             if path is None or visible(path):
