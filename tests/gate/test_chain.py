@@ -1,9 +1,12 @@
 """Chains of receipts: edited by none, and what they remember."""
 
 import hashlib
+import json
+import os
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from scoresheet import canonical
@@ -11,9 +14,11 @@ from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.task_card import TaskCard
 from scoresheet.gate import chain, inputs
 from scoresheet.gate.chain import Head
+from tests.strategies import json_values
 
 PACK = "ab" * 32
 AT = "2026-11-30T12:00:00Z"
+LONG_S = float(os.environ.get("SCORESHEET_FUZZ_S", "600")) / 3
 FRESH = {
     "oracle_kind": "match",
     "mutation_scope": "read_only",
@@ -65,6 +70,49 @@ def test_what_was_written_is_read_back_without_a_finding(batch):
     assert head.count == len(batch)
     assert found.findings == ()
     assert [each.receipt.task_id for each in found.placed] == [each.task_id for each in batch]
+
+
+@st.composite
+def spoilt(draw):
+    """Bytes, or chained receipts with pieces cut, doubled or replaced, or with any JSON value for a member."""
+    if draw(st.booleans()):
+        return draw(st.binary(max_size=400))
+    data, _ = chain.chained(draw(batches))
+    if draw(st.booleans()):
+        lines = data.splitlines()
+        place = draw(st.integers(0, len(lines) - 1))
+        receipt = json.loads(lines[place])
+        receipt[draw(st.sampled_from([*receipt, "more"]))] = draw(json_values)
+        lines[place] = json.dumps(receipt).encode()
+        return b"\n".join(lines) + b"\n"
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = min(len(data), start + draw(st.integers(0, 60)))
+        data = data[:start] + draw(st.one_of(st.binary(max_size=40), st.just(data[start:end] * 2))) + data[end:]
+    return data
+
+
+def judged(data):
+    found = chain.read(data)
+    findings = [*found.findings, *chain.judge(found, PACK)]
+    assert all(finding.what and finding.where for finding in findings)
+    chain.history(found)
+
+
+@given(spoilt())
+def test_any_bytes_are_read_as_receipts_or_named(data):
+    judged(data)
+
+
+@pytest.mark.long
+def test_any_bytes_are_read_as_receipts_for_minutes():
+    ends = time.monotonic() + LONG_S
+    rounds = 0
+    while time.monotonic() < ends:
+        quiet = settings(max_examples=500, deadline=2000, database=None, suppress_health_check=list(HealthCheck))
+        seed(rounds)(quiet(given(spoilt())(judged)))()
+        rounds += 1
+    print(f"{rounds * 500} files of receipts in {LONG_S:.0f} s")
 
 
 @given(batches, st.data())
