@@ -93,6 +93,7 @@ def test_the_run_is_verified_from_its_own_files(several):
     folder = several[0]
     done = subprocess.run([SCORESHEET, "verify", str(folder / "run")], capture_output=True, text=True, timeout=60)
     assert "row-follows" not in done.stdout + done.stderr
+    assert "not folded again from model.jsonl" in done.stdout
 
 
 def test_a_hidden_retry_is_seen_and_a_model_that_fails_is_a_model_error(tmp_path):

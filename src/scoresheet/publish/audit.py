@@ -383,6 +383,8 @@ class _Work:
             self.checked.append(f"answers: {self._judged} judged again by their task's oracle")
         if self._by_work:
             self.unchecked.append(f"grading of {self._by_work} workspaces: only a rerun grades again")
+        if plan.model_endpoints:
+            self.unchecked.append("model calls, tokens and controls in the rows: not folded again from model.jsonl")
         if self.kind == "bundle" and (self.folder / "outputs.sha256").exists():
             with (self.folder / "outputs.sha256").open("rb") as file:
                 count = sum(1 for _ in file)
