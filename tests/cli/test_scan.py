@@ -178,7 +178,7 @@ def slow(tmp_path: Path) -> Path:
     """A folder that takes more than a second."""
     row = json.dumps({"sha256": "f0" * 32, "text": "a=1 & b=2, 100 % of it"}) + "\n"
     for number in range(12):
-        (tmp_path / f"{number}.json").write_text(row * 12_000)
+        (tmp_path / f"{number}.json").write_text(row * 48_000)
     return tmp_path
 
 

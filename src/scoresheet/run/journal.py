@@ -127,14 +127,19 @@ def read_confounds(out: Path) -> tuple[Confound, ...]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, synced, all or nothing."""
+    """Put `data` at `path`, synced, all or nothing, also when several processes do so at once."""
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    sync_folder(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # judges of one run each write its report at their end
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager
