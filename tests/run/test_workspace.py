@@ -154,13 +154,15 @@ def test_what_is_no_file_is_never_opened(pack, tmp_path):
     os.mkfifo(tmp_path / "w/pipe")
     (tmp_path / "w/shop.py").unlink()
     os.mkfifo(tmp_path / "w/shop.py")
-    os.mknod(tmp_path / "w/null", 0o20666, os.makedev(1, 3))
+    devices = ("null: a device, which was not opened",) if os.geteuid() == 0 else ()
+    if devices:  # only root may make one
+        os.mknod(tmp_path / "w/null", 0o20666, os.makedev(1, 3))
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "w/s"))
     found = harvest.harvest(tmp_path / "w", work)
     assert [(change.path, change.after) for change in found.changes] == [(b"shop.py", None)]
     assert found.left_out == (
-        "null: a device, which was not opened",
+        *devices,
         "pipe: a FIFO, which was not opened",
         "s: a socket, which was not opened",
         "shop.py: a FIFO, which was not opened",

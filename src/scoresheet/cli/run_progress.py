@@ -61,7 +61,7 @@ def _live(label: str) -> Iterator[Callable[[Step], None]]:
         console=Console(stderr=True),
         transient=True,
     ) as bar:
-        work = bar.add_task(label, failing=0)
+        work = bar.add_task(label, total=None, failing=0)  # until the first step says how many
 
         def show(step: Step) -> None:
             bar.update(work, total=step.planned, completed=step.done, failing=step.failing)
