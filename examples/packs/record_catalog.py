@@ -70,6 +70,10 @@ def main() -> None:
         version = subprocess.run([datasette, "--version"], check=True, capture_output=True, text=True).stdout.strip()
         (pack / "ORIGIN.md").write_text(ORIGIN.format(service=version, data=about), encoding="utf-8")
         scoresheet("freeze", str(pack))
+        if (arguments.out / "card.yaml").is_file():
+            shutil.copy(
+                arguments.out / "card.yaml", pack
+            )  # written by hand: it names the old recording until it is mended
         if arguments.out.exists():
             shutil.rmtree(arguments.out)
         shutil.copytree(pack, arguments.out)
