@@ -244,6 +244,32 @@ def test_a_baseline_names_the_tasks_that_can_not_be_solved(tmp_path):
     assert "fine" not in done.stderr
 
 
+def test_a_pack_that_its_oracle_can_not_solve_is_refused_by_check_until_it_can(tmp_path):
+    pack = shop(tmp_path / "pack", {"fine": "careful", "capped": "careful"}, repeats=1)
+    task = pack.root / "tasks" / "capped.json"
+    sound = task.read_text()
+    (pack.root / "card.yaml").unlink()
+    task.write_text(json.dumps(json.loads(sound) | {"limits": {"max_tool_calls": 1}}))
+    call("freeze", pack.root, "--repeats", 1, ok=0)
+    call("check", pack.root, ok=0)  # nobody knows yet
+    call("baseline", pack.root, "--out", tmp_path / "base", "--isolation", "none", ok=1)
+    done = call("check", pack.root, ok=1)
+    assert "the oracle agent must always succeed: capped" in done.stdout
+    assert "[baseline-oracle]" in done.stdout
+    assert "fine" not in done.stdout
+    call("freeze", pack.root, "--repeats", 1, ok=0)  # the verdict is in no manifest
+    call("check", pack.root, ok=1)
+    kept = (pack.root / "baselines.jsonl").read_bytes()
+    (pack.root / "baselines.jsonl").write_bytes(kept[:-20])
+    assert "can't be read" in call("check", pack.root, ok=1).stdout
+    (pack.root / "baselines.jsonl").write_bytes(kept)
+    task.write_text(sound)
+    call("freeze", pack.root, "--repeats", 1, ok=0)
+    call("check", pack.root, ok=0)  # that verdict was of another manifest
+    call("baseline", pack.root, "--out", tmp_path / "sound", "--isolation", "none", ok=0)
+    assert not (pack.root / "baselines.jsonl").exists()
+
+
 def test_baselines_of_another_pack_are_refused_before_anything_runs(tmp_path, pack):
     other = shop(tmp_path / "other", {"t": "careful"}, repeats=1)
     call("baseline", other.root, "--out", tmp_path / "base", "--isolation", "none", ok=0)

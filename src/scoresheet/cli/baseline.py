@@ -26,7 +26,8 @@ def command(pack: str, out: str | None, as_json: bool, quiet: bool, **given: Any
     """Run the null and the oracle agent on every task of PACK, each repeated.
 
     The null agent does nothing and must score 0. The oracle agent is given calls and answer and must score 1. A pack
-    that fails either is defective. The verdict is kept in DIR/baselines.json, for `scoresheet run --baselines DIR`.
+    that fails either is defective: PACK/baselines.jsonl says so, and `scoresheet check` refuses the pack. The verdict
+    is kept in DIR/baselines.json, for `scoresheet run --baselines DIR`.
 
     \b
     Example: scoresheet baseline billing-v3 --out runs/baselines
@@ -53,6 +54,7 @@ def make(
 ) -> "Baselines":
     """Run both agents below `place`, and keep the verdict there; tasks that fail are said. Raises `Usage`."""
     from scoresheet.cli.engine import perform, sandbox_of
+    from scoresheet.errors import Usage
     from scoresheet.run import baselines, journal, local
     from scoresheet.run.agents.null import null
     from scoresheet.run.agents.oracle import oracle
@@ -67,7 +69,10 @@ def make(
     found = baselines.of_runs(place)
     journal.replace_file(place / journal.BASELINES, found.text())
     for one in (found.null, found.oracle):
-        wanted = "must never succeed" if one.agent == "null" else "must always succeed"
         for task_id in one.failing:
-            say(f"error: the {one.agent} agent {wanted} — {task_id} [baseline-{one.agent}]")
+            say(f"error: the {one.agent} agent {baselines.WANTED[one.agent]} — {task_id} [baseline-{one.agent}]")
+    try:
+        baselines.keep(pack.root, found)
+    except Usage as error:
+        say(f"note: the verdict was not left in the pack, so check can't know it: {error}")
     return found

@@ -1,6 +1,7 @@
 """`scoresheet check`: every finding at once, of packs, protocol cards and task cards."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -73,19 +74,21 @@ def _pack(target: str, quiet: bool, with_blanks: bool) -> "CheckTarget":
     from scoresheet.errors import Finding
     from scoresheet.gate import output, suite
     from scoresheet.pack import checker
+    from scoresheet.run import baselines
 
     with bytes_bar("checking", quiet) as progress:
         checked = checker.check(target, progress)
     blanks = tuple(suite.blanks(target)) if with_blanks and checked.manifest_sha256 is None else ()
+    defects = baselines.defects(Path(target), checked.manifest_sha256)
     placed = [
         Finding(each.rule, os.path.join(target, each.where), each.what, each.mend, each.severity)
-        for each in (*checked.findings, *blanks)
+        for each in (*checked.findings, *blanks, *defects)
     ]
     unfrozen = ("the manifest: the pack is not frozen yet; scoresheet freeze pins it",)
     return CheckTarget(
         target=target,
         kind="pack",
-        ok=checked.ok and not blanks,
+        ok=checked.ok and not blanks and not defects,
         files=checked.files,
         tasks=checked.tasks,
         manifest_sha256=checked.manifest_sha256,

@@ -22,7 +22,8 @@ MANIFEST = "manifest.json"
 CARD = "card.yaml"
 FROZEN_AT = "frozen_at.txt"
 RECEIPTS = "receipts.jsonl"
-BESIDE = frozenset({MANIFEST, CARD, FROZEN_AT, RECEIPTS})
+BASELINES = "baselines.jsonl"
+BESIDE = frozenset({MANIFEST, CARD, FROZEN_AT, RECEIPTS, BASELINES})
 """Top-level files beside the frozen pack: in no manifest and no tarball."""
 
 _TASK_PATH = re.compile(r"(?:tasks/)?[^/]+\.json")

@@ -1,13 +1,19 @@
 """What the null and the oracle run of a pack amount to."""
 
+import os
+import stat
 from pathlib import Path
 from typing import Literal
 
-from scoresheet import digest
+from scoresheet import canonical, digest
 from scoresheet.documents.baselines import Baseline, Baselines
-from scoresheet.errors import Incomplete, ScoresheetError
+from scoresheet.errors import Finding, Incomplete, ScoresheetError, Usage
+from scoresheet.pack.freeze import BASELINES
 from scoresheet.run import journal
 from scoresheet.run.prepare import now
+
+WANTED = {"null": "must never succeed", "oracle": "must always succeed"}
+"""What each agent does on a sound pack."""
 
 _MOST = 50
 """Folders beside a run that are looked at."""
@@ -43,6 +49,43 @@ def beside(out: Path, manifest_sha256: str) -> Baselines | None:
         if found.model_copy(update={"ended_at": known.ended_at}) == known:
             return known
     return None
+
+
+def keep(pack: Path, found: Baselines) -> None:
+    """Leave the verdict on a defective pack in its folder, for `defects`; one on a sound pack takes an older one away.
+
+    Raises `Usage` when the folder can't be written.
+    """
+    place = pack / BASELINES
+    try:
+        if found.sound:
+            place.unlink(missing_ok=True)
+        else:
+            journal.replace_file(place, canonical.line(found.model_dump(mode="json")))
+    except OSError as error:
+        raise Usage(f"can't be written: {error.strerror}", str(place)) from error
+
+
+def defects(pack: Path, manifest_sha256: str | None) -> tuple[Finding, ...]:
+    """Each task that the verdict in the pack's folder names; one on another manifest says nothing."""
+    place = pack / BASELINES
+    if manifest_sha256 is None or not os.path.lexists(place):
+        return ()
+    try:
+        if not stat.S_ISREG(place.lstat().st_mode):
+            raise Usage("not a regular file", BASELINES)
+        found = Baselines.from_bytes(place.read_bytes(), BASELINES)
+    except (OSError, ScoresheetError) as error:
+        mend = f"remove it, then scoresheet baseline {pack}"
+        return (Finding("baselines", BASELINES, f"the verdict can't be read: {error}", mend),)
+    if found.manifest_sha256 != manifest_sha256:
+        return ()
+    mend = f"mend the task, freeze the pack again, then scoresheet baseline {pack}"
+    return tuple(
+        Finding(f"baseline-{one.agent}", BASELINES, f"the {one.agent} agent {WANTED[one.agent]}: {task_id}", mend)
+        for one in (found.null, found.oracle)
+        for task_id in one.failing
+    )
 
 
 def _baseline(run: Path, agent: Literal["null", "oracle"], wanted: int) -> Baseline:
