@@ -18,8 +18,7 @@ from scoresheet.cli import app
         (["triage", ".", "--seat", "x" * 129], "at most 128 characters", "scoresheet triage --help"),
     ],
 )
-def test_a_wrong_command_line_says_what_where_and_how_to_mend_it(arguments, what, mend, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["scoresheet"])
+def test_a_wrong_command_line_says_what_where_and_how_to_mend_it(arguments, what, mend, capsys):
     assert app.run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""

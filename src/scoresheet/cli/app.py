@@ -47,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code (docs/exit-codes)."""
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+        code = app.main(None if arguments is None else list(arguments), prog_name="scoresheet", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
