@@ -69,7 +69,15 @@ def _received(control: int) -> tuple[bytes, bool]:
 def _become(order: dict) -> None:  # type: ignore[type-arg]  # plain values
     try:
         signal.set_wakeup_fd(-1)
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        for name in (
+            signal.SIGTERM,
+            signal.SIGINT,
+            signal.SIGHUP,
+            signal.SIGQUIT,
+            signal.SIGCHLD,
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        ):
             signal.signal(name, signal.SIG_DFL)
         os.setsid()
         os.chdir(order["cwd"])

@@ -14,7 +14,7 @@ import sys
 
 import probe
 
-SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
+SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 1, 2, 3, 9, 13, 15, 25
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 ENOENT, ENXIO, ELOOP = 2, 6, 40
 REFUSED = 97
@@ -68,7 +68,8 @@ def become_agent(launch):
             pass
         posix.setsid()
         posix.closerange(3, 1 << 16)
-        for number in (SIGPIPE, SIGXFSZ):  # Python ignores both, and exec would hand that on
+        # Python ignores the last two, a shell's `&` or nohup the others, and exec would hand that on
+        for number in (SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ):
             _signal.signal(number, _signal.SIG_DFL)
         for name, value in launch["rlimits"]:
             resource.setrlimit(getattr(resource, name), (value, value))
