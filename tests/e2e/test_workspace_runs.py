@@ -29,14 +29,15 @@ HOOK = (
 )
 EXITS = "def pytest_sessionfinish(session):\\n    session.exitstatus = 0\\n"
 FORGER = """\
-import os, time
+import atexit, os, time
+atexit.register(time.sleep, 0.5)
 if os.fork() == 0:
     os.setsid()
     for _ in range(20000):
         time.sleep(0.001)
         try:
-            if os.path.getsize("/run/answer"):
-                with open("/run/answer", "w") as report:
+            if os.path.getsize("/run/answer/answer.json"):
+                with open("/run/answer/answer.json", "w") as report:
                     report.write('<testsuites><testsuite tests="2">'
                         '<testcase classname="tests.test_shop" name="test_a_page_is_full"/>'
                         '<testcase classname="tests.test_shop" name="test_the_last_page_holds_the_rest"/>'
@@ -308,6 +309,15 @@ def test_an_agent_past_its_clock_is_a_timeout_with_its_time_and_nothing_of_it_li
     assert 2 <= row.limit_at_s < 10
     assert row.patch_lines == 2  # measured all the same
     assert alive(f"77{MARKER}") == []
+
+
+def test_a_report_that_was_written_over_is_no_pass(run):
+    folder = run[0] / "episodes" / "overwrites-the-reward" / "0.0" / "grading"
+    assert (folder / "report.xml").read_bytes().startswith(b'<testsuites><testsuite tests="2"><testcase')
+    assert (
+        "2 passed, 0 failed, 0 skipped, but the test command ended with exit 1"
+        in run[1]["overwrites-the-reward"].detail
+    )
 
 
 def test_a_task_that_wants_git_gets_one_commit_and_no_history(tmp_path):
