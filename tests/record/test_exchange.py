@@ -22,11 +22,11 @@ def raw_deflate(data):
     [
         ("", TEXT),
         ("identity", TEXT),
-        ("gzip", gzip.compress(TEXT)),
-        ("X-GZIP", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT, mtime=0)),
+        ("X-GZIP", gzip.compress(TEXT, mtime=0)),
         ("deflate", zlib.compress(TEXT)),
         ("deflate", raw_deflate(TEXT)),
-        ("deflate, gzip", gzip.compress(zlib.compress(TEXT))),
+        ("deflate, gzip", gzip.compress(zlib.compress(TEXT), mtime=0)),
     ],
 )
 def test_a_coding_is_undone_and_done_again(coding, body):
@@ -44,7 +44,7 @@ def test_what_cannot_be_undone_is_none():
 
 
 def test_the_start_of_a_body_that_was_cut_can_be_read():
-    assert TEXT.startswith(readable_start(headers("gzip"), gzip.compress(TEXT)[:-9]) or b"?")
+    assert TEXT.startswith(readable_start(headers("gzip"), gzip.compress(TEXT, mtime=0)[:-9]) or b"?")
     assert readable_start((), TEXT[:7]) == TEXT[:7]
     assert readable_start(headers("gzip"), b"not gzip at all") is None
     assert readable_start(headers("br"), b"x") is None
