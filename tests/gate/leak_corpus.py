@@ -118,7 +118,7 @@ DECOYS: dict[str, Callable[[Maker], str]] = {
     "sha256 row": lambda m: json.dumps({"sha256": m.hex(64), "size": 123}),
     "git sha": lambda m: f"commit {m.hex(40)}\nAuthor: Jo Doe <jo.doe{m.digits(2)}@gmx.de>\n",
     "npm lock": lambda m: json.dumps(
-        {"integrity": f"sha512-{m.base64(64)}", "resolved": "https://registry.npmjs.org/x"}
+        {"integrity": f"sha512-{m.base64(64)}", "resolved": "https://registry.example.org/x"}
     ),
     "pip lock": lambda m: f"requests==2.32.3 \\\n    --hash=sha256:{m.hex(64)}\n",
     "poetry lock": lambda m: f'files = [{{file = "a-1.0-py3-none-any.whl", hash = "sha256:{m.hex(64)}"}}]',
