@@ -13,16 +13,26 @@ KEY = "sk-real-0123456789abcdef"
 
 
 class Opened:
-    """A door while it is open."""
+    """A door while it is open. What it told and kept is read after its end: it hears of a call later than the client."""
 
-    def __init__(self, port: int, folder: Path) -> None:
-        self.port, self.folder, self.heard = port, folder, []
+    def __init__(self, port: int, folder: Path, episode: contextlib.ExitStack) -> None:
+        self.port, self.folder = port, folder
+        self._episode, self._heard = episode, []
+
+    def hear(self, exchange) -> None:
+        self._heard.append(exchange)
+
+    @property
+    def heard(self):
+        self._episode.close()
+        return self._heard
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def entries(self):
+        self._episode.close()
         return list(read_back((self.folder / MODEL_LOG).read_bytes()))
 
     def raw(self, data: bytes, timeout: float = 5.0) -> bytes:
@@ -49,8 +59,9 @@ def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=
         log = ModelLog(folder / MODEL_LOG)
         stack.callback(log.close)
         stack.callback(door.close)
-        found = Opened(listening.getsockname()[1], folder)
-        stack.enter_context(door.episode(listening, log, screen, found.heard.append))
+        episode = stack.enter_context(contextlib.ExitStack())
+        found = Opened(listening.getsockname()[1], folder, episode)
+        episode.enter_context(door.episode(listening, log, screen, found.hear))
         yield found
 
 
