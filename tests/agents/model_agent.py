@@ -26,7 +26,7 @@ def ask(tries):
     headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
     request = urllib.request.Request(base + "/chat/completions", json.dumps(body).encode(), headers)
     try:
-        return json.load(urllib.request.urlopen(request, timeout=20))
+        return json.load(urllib.request.urlopen(request, timeout=300))
     except urllib.error.HTTPError:
         if tries == 0:
             raise
@@ -41,7 +41,7 @@ while True:
     for call in message["tool_calls"]:
         number = json.loads(call["function"]["arguments"])["n"]
         url = f"{os.environ['SCORESHEET_TOOLS_URL']}/items/{number}"
-        result = urllib.request.urlopen(url, timeout=20).read().decode()
+        result = urllib.request.urlopen(url, timeout=300).read().decode()
         body["messages"].append({"role": "tool", "tool_call_id": call["id"], "content": result})
 with open(os.environ["SCORESHEET_ANSWER"], "w") as file:
     file.write(message["content"])

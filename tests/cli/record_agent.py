@@ -25,7 +25,7 @@ for spec in sys.argv[1:]:
         request |= {"method": "POST", "target": "/" + request["call"], "body": request.get("arguments", {})}
     else:
         door = address
-    connection = http.client.HTTPConnection(door.netloc, timeout=10)
+    connection = http.client.HTTPConnection(door.netloc, timeout=300)
     body = request.get("body")
     headers = request.get("headers", {})
     if isinstance(body, dict):

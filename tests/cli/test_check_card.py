@@ -27,7 +27,7 @@ OURS = {
 
 def run(*arguments, code=0, **options):
     command = [str(SCORESHEET), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

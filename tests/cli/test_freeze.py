@@ -16,7 +16,7 @@ SCORESHEET = Path(sys.executable).with_name("scoresheet")
 
 
 def run(*arguments, code=0, **options):
-    done = subprocess.run([SCORESHEET, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options)
+    done = subprocess.run([SCORESHEET, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

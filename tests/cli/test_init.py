@@ -14,7 +14,7 @@ SCORESHEET = Path(sys.executable).with_name("scoresheet")
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([SCORESHEET, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([SCORESHEET, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

@@ -73,7 +73,7 @@ class Shop(BaseHTTPRequestHandler):
                 time.sleep(0.8)
             case "/hold":
                 self.holding.set()
-                self.hold.wait(10)
+                self.hold.wait(120)
                 self.answer(b"{}")
             case "/missing":
                 self.answer(b'{"error": "none"}', status=404)
@@ -342,10 +342,10 @@ def test_an_interrupted_recording_leaves_the_pack_byte_identical(shop, tmp_path,
         recorder = subprocess.Popen(
             [*command, *agent({"target": "/b"}, {"target": "/hold"})], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        assert Shop.holding.wait(10)
+        assert Shop.holding.wait(120)
         assert recorder.poll() is None
         recorder.send_signal(number)
-        _, stderr = recorder.communicate(timeout=10)
+        _, stderr = recorder.communicate(timeout=300)
     assert recorder.returncode == (-9 if number == signal.SIGKILL else 130), stderr
     assert contents(tmp_path) == before
 

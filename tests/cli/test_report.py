@@ -97,7 +97,7 @@ def test_what_is_no_run_is_a_usage_error_with_a_mend(tmp_path, capsys):
 
 
 def test_piped_output_is_plain_and_the_same_twice(whole):
-    found = [subprocess.run([*COMMAND, whole, "--draft"], capture_output=True, timeout=60) for _ in range(2)]
+    found = [subprocess.run([*COMMAND, whole, "--draft"], capture_output=True, timeout=300) for _ in range(2)]
     assert found[0].returncode == 0, found[0].stderr
     assert found[0].stdout == found[1].stdout
     assert b"\x1b" not in found[0].stdout
@@ -119,7 +119,7 @@ def test_a_terminal_gets_colour_unless_it_asks_for_none(whole, no_color, coloure
             if not part:
                 break
             seen += part
-        process.wait(timeout=60)
+        process.wait(timeout=300)
     os.close(host)
     assert process.returncode == 0
     assert (b"\x1b[" in seen) == coloured

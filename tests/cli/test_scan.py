@@ -197,13 +197,24 @@ def test_progress_is_shown_on_a_terminal(slow):
     assert b"scanning" in shown
 
 
+def alive(folder: Path) -> list[bytes]:
+    """The commands of processes that have this folder among their arguments."""
+    commands = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            commands.append(path.read_bytes())
+    return [command for command in commands if os.fsencode(folder) in command]
+
+
 def test_an_interrupt_ends_every_process(slow):
     with subprocess.Popen([*COMMAND, str(slow)], stderr=subprocess.PIPE, text=True, start_new_session=True) as done:
-        time.sleep(1.2)
+        until = time.monotonic() + 60
+        while len(alive(slow)) < 2:  # one that shares the work has started
+            assert time.monotonic() < until
+            time.sleep(0.02)
         os.killpg(done.pid, signal.SIGINT)
         assert done.stderr is not None
         said = done.stderr.read()
     assert done.returncode == 130, said
     assert said.strip() in ("", "interrupted")
-    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
-    assert not [command for command in commands if os.fsencode(slow) in command]
+    assert alive(slow) == []

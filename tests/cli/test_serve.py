@@ -34,7 +34,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recorded = task(call("POST", "/pay", {"amount": 12}, text='{"paid":true}'), tools=("pay",)).as_json()
     recorded["tools"][0]["schema_sha256"] = "sha256:" + hashlib.sha256(pay).hexdigest()
     (root / "tasks" / "refund.json").write_text(json.dumps(recorded))
-    subprocess.run([COMMAND, "freeze", str(root), "-q"], check=True, capture_output=True, timeout=30)
+    subprocess.run([COMMAND, "freeze", str(root), "-q"], check=True, capture_output=True, timeout=300)
     return root
 
 
@@ -48,14 +48,14 @@ class Served:
 
     def post(self, name: str, path: str, body: bytes, **headers: str) -> tuple[int, bytes]:
         host = self.environment[name].removeprefix("http://")
-        with contextlib.closing(http.client.HTTPConnection(host, timeout=10)) as client:
+        with contextlib.closing(http.client.HTTPConnection(host, timeout=300)) as client:
             client.request("POST", path, body, headers)
             answer = client.getresponse()
             return answer.status, answer.read()
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
 
@@ -82,7 +82,7 @@ def test_serve_answers_the_real_https_address_through_its_proxy(pack: Path, tmp_
     manifest = json.loads((tmp_path / "pack/manifest.json").read_text())
     manifest["upstreams"] = {"api": "api.example.com"}
     (tmp_path / "pack/manifest.json").write_text(json.dumps(manifest))
-    subprocess.run([str(COMMAND), "freeze", str(tmp_path / "pack"), "-q"], check=True, capture_output=True, timeout=30)
+    subprocess.run([str(COMMAND), "freeze", str(tmp_path / "pack"), "-q"], check=True, capture_output=True, timeout=300)
     with serving(tmp_path / "pack", "--https") as served:
         words = ["curl", "-sS", "-H", "content-type: application/json", "-d", '{"amount": 12}']
         done = subprocess.run(
@@ -94,7 +94,7 @@ def test_serve_answers_the_real_https_address_through_its_proxy(pack: Path, tmp_
 
 def test_serve_without_a_public_host_says_that_there_is_none(pack: Path) -> None:
     words = [str(COMMAND), "serve", str(pack), "--task", "refund", "--https"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "the pack was recorded from no public host" in done.stderr
 
@@ -146,7 +146,7 @@ def test_a_given_port_is_the_first_door_and_a_taken_one_is_refused(pack: Path) -
             [str(COMMAND), "serve", str(pack), "--task", "refund", "--port", str(port)],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
         )
     assert found.returncode == 2
     assert found.stderr.startswith(f"error: can't listen on port {port}: ")

@@ -43,7 +43,7 @@ def pull(tmp_path: Path) -> Repo:
 @pytest.mark.parametrize("form", ["text", "json", "github", "sarif", "junit"])
 def test_the_gate_needs_nothing_but_its_pins(pull, form):
     command = [sys.executable, "-c", GUARD, ",".join(PINNED), "gate", "--repo", str(pull.root), "--base", "origin/main"]
-    done = subprocess.run([*command, "--format", form], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, "--format", form], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

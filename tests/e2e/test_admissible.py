@@ -23,7 +23,7 @@ SIX = {f"t{number}": "careful" for number in range(6)}
 
 
 def call(*words, ok=None, folder=None):
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=folder)
+    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300, cwd=folder)
     if ok is not None:
         assert done.returncode == ok, done.stderr + done.stdout
     return done

@@ -13,7 +13,7 @@ IDLE = f"sh {Path(__file__).parents[2] / 'examples' / 'agents' / 'idle.sh'}"
 
 
 def call(*words):
-    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def run(folder, prompts, *more, script=None, stub_heard=None, change=None, kind=
         command = [SCORESHEET, "run", str(pack.root), "--agent", f"python3 {AGENTS / 'model_agent.py'}", "--draft"]
         command += ["--seat", "a", "--out", str(folder / "run"), "--quiet", "--model", f"{kind}={stub.address}/v1"]
         command += ["--model-key-env", f"{kind}=THE_KEY", *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, cwd=folder)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT, cwd=folder)
     rows = {}
     if (folder / "run" / "rows.jsonl").exists():
         for line in (folder / "run" / "rows.jsonl").read_bytes().splitlines():
@@ -91,7 +91,7 @@ def test_a_tool_outside_the_allowlist_ends_the_episode_before_the_model_hears_of
 
 def test_the_run_is_verified_from_its_own_files(several):
     folder = several[0]
-    done = subprocess.run([SCORESHEET, "verify", str(folder / "run")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([SCORESHEET, "verify", str(folder / "run")], capture_output=True, text=True, timeout=300)
     assert "row-follows" not in done.stdout + done.stderr
     assert "not folded again from model.jsonl" in done.stdout
 

@@ -25,7 +25,7 @@ NOBODY = 65534
 
 
 def call(*words, program=SCORESHEET, **more):
-    return subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=120, **more)
+    return subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=300, **more)
 
 
 @pytest.fixture(scope="module")

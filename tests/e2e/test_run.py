@@ -21,7 +21,7 @@ MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
 
 
 def call(*words, folder=None, ok=None):
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, cwd=folder, timeout=120)
+    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, cwd=folder, timeout=300)
     if ok is not None:
         assert done.returncode == ok, done.stderr
     return done
@@ -182,7 +182,7 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_resumed(tmp_path, isola
             os.killpg(process.pid, sent)  # as a terminal does: everything in the foreground gets it
         else:
             process.send_signal(sent)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     assert "--resume" in said
     assert alive(marker) == []

@@ -306,7 +306,7 @@ def test_an_agent_past_its_clock_is_a_timeout_with_its_time_and_nothing_of_it_li
     row = rows["t"]
     assert (row.exit_reason, row.timeout, row.success, row.limit) == ("timeout", 1, 0, "wall_clock")
     assert row.limit_at_s is not None
-    assert 2 <= row.limit_at_s < 10
+    assert 2 <= row.limit_at_s < 30
     assert row.patch_lines == 2  # measured all the same
     assert alive(f"77{MARKER}") == []
 

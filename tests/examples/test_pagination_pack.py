@@ -78,7 +78,7 @@ def test_the_agent_that_does_nothing_changes_nothing(tmp_path):
 def test_the_agent_that_never_ends_is_timed_out(tmp_path):
     (row,) = rows(tmp_path / "run", f"sh {AGENTS / 'loops.sh'}", "--tasks", "feed.empty-page", "--repeats", "1")
     assert (row["exit_reason"], row["timeout"], row["limit"], row["success"]) == ("timeout", 1, "wall_clock", 0)
-    assert 10 <= row["limit_at_s"] < 20
+    assert 10 <= row["limit_at_s"] < 40
 
 
 @pytest.mark.long

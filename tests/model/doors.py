@@ -13,7 +13,7 @@ KEY = "sk-real-0123456789abcdef"
 
 
 class Opened:
-    """A door while it is open. What it told and kept is read after its end: it hears of a call later than the client."""
+    """A door while it is open. What it heard and kept is read after its end, for it hears later than the client."""
 
     def __init__(self, port: int, folder: Path, episode: contextlib.ExitStack) -> None:
         self.port, self.folder = port, folder
@@ -71,6 +71,7 @@ class Service:
     def __init__(self, answer, tls=None) -> None:
         self._answer, self._tls = answer, tls
         self.requests: list[bytes] = []
+        self.ended = 0  # connections of which nothing is left
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
 
     @property
@@ -102,10 +103,11 @@ class Service:
                 while True:
                     request = _whole(client)
                     if not request:
-                        return
+                        break
                     self.requests.append(request)
                     if self._answer(client) is not True:
-                        return
+                        break
+        self.ended += 1
 
 
 def _whole(client: socket.socket) -> bytes:

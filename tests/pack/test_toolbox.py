@@ -197,4 +197,4 @@ def test_looking_up_a_tool_does_not_cost_more_in_a_large_toolbox():
         return time.process_time() - started
 
     small = min(cost(10) for _ in range(3))
-    assert min(cost(5000) for _ in range(3)) < 5 * small + 0.01
+    assert min(cost(5000) for _ in range(3)) < 20 * small + 0.05

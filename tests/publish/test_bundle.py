@@ -35,7 +35,7 @@ def scored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundled")
     pack = shop(folder / "pack", SIX, repeats=1)
     words = ["run", pack.root, "--agent", OBEY, "--seat", "laptop-a", "--out", folder / "run", "--quiet"]
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("admissible\n")
     return folder, pack

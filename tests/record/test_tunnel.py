@@ -65,7 +65,7 @@ def proxied(folder, upstreams, pem):
 def through(proxy, context, port, host="localhost"):
     """A connection to the service by the proxy."""
     address = proxy.proxy_address.removeprefix("http://").split(":")
-    client = http.client.HTTPSConnection(address[0], int(address[1]), context=context, timeout=10)
+    client = http.client.HTTPSConnection(address[0], int(address[1]), context=context, timeout=300)
     client.set_tunnel(host, port)
     return client
 

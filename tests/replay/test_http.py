@@ -60,13 +60,13 @@ class World:
             yield view
 
     def connect(self, door: str = "api") -> socket.socket:
-        client = socket.create_connection(self.listening[door].getsockname(), timeout=10)
+        client = socket.create_connection(self.listening[door].getsockname(), timeout=300)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return client
 
     def client(self, door: str = "api") -> http.client.HTTPConnection:
         host, port = self.listening[door].getsockname()
-        return http.client.HTTPConnection(host, port, timeout=10)
+        return http.client.HTTPConnection(host, port, timeout=300)
 
     def exchange(self, sent: bytes, door: str = "api") -> bytes:
         """Everything that comes back for `sent`, until the server closes; we say that we are done by half-closing."""
@@ -228,7 +228,7 @@ def test_a_recorded_timeout_is_held_for_its_latency_and_then_closed(world: World
     with world.serve(tape(recorded(text="", fault="timeout", latency_ms_recorded=300.0), recorded("/b"))):
         start = time.monotonic()
         assert world.exchange(get("/a") + get("/b")) == b""
-        assert 0.28 < time.monotonic() - start < 3
+        assert 0.28 < time.monotonic() - start < 30
     assert [(line.path, line.status, line.latency_ms_recorded) for line in world.lines()] == [("/a", 0, 300.0)]
 
 
@@ -236,12 +236,12 @@ def test_an_episode_ends_without_waiting_for_a_held_answer(world: World) -> None
     with world.serve(tape(recorded(text="", fault="timeout", latency_ms_recorded=60_000.0))):
         client = world.connect()
         client.sendall(get("/a"))
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not world.path.stat().st_size:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         start = time.monotonic()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     with client, contextlib.suppress(ConnectionResetError):
         assert client.recv(1) == b""
 
@@ -523,7 +523,7 @@ def test_the_last_submitted_answer_counts_and_is_no_call(world: World) -> None:
 def test_lines_reach_the_file_while_the_episode_runs(world: World) -> None:
     with world.serve(tape(recorded())):
         assert world.exchange(get("/a")).startswith(b"HTTP/1.1 200")
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 60
         while not world.path.stat().st_size and time.monotonic() < deadline:
             time.sleep(0.02)
         assert len(world.lines()) == 1
@@ -561,7 +561,7 @@ def test_a_journal_that_grows_too_long_caps_the_episode(world: World, monkeypatc
     monkeypatch.setattr("scoresheet.replay.journal.MAX_BYTES", 1000)
     with world.serve(tape(recorded())):
         client = world.client()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         status = 200
         while status == 200 and time.monotonic() < deadline:
             client.request("GET", "/a")
@@ -629,11 +629,15 @@ def test_episodes_leave_no_descriptor_behind(server: ReplayServer, tmp_path: Pat
             assert world.exchange(get("/a", CLOSE)).startswith(b"HTTP/1.1 200")
         for listening in world.listening.values():
             listening.close()
-        time.sleep(0.01)
         return len(os.listdir("/proc/self/fd"))
 
-    one()
-    assert max(one() for _ in range(20)) <= one() + 3
+    first = one()
+    last = max(one() for _ in range(20))
+    deadline = time.monotonic() + 60
+    while last > first + 3 and time.monotonic() < deadline:  # the server closes a little later
+        time.sleep(0.05)
+        last = len(os.listdir("/proc/self/fd"))
+    assert last <= first + 3
 
 
 def test_a_client_that_goes_away_in_the_middle_harms_nobody(world: World) -> None:

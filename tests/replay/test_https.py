@@ -48,7 +48,7 @@ class World:
             yield
 
     def connect(self, door):
-        return socket.create_connection(self.listening[door].getsockname(), timeout=10)
+        return socket.create_connection(self.listening[door].getsockname(), timeout=300)
 
     def secure(self, name=HOST, protocols=("http/1.1",)):
         context = ssl.create_default_context(cadata=self.server.authority.pem.decode())
@@ -269,7 +269,7 @@ def test_a_path_before_the_recorded_ones_leads_to_the_right_recordings(world):
 def test_names_are_answered_by_datagram_and_by_stream(world):
     with world.serve():
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(10)
+            client.settimeout(60)
             client.connect(world.listening["dns"].getsockname())
             client.send(question(HOST))
             assert parts(client.recv(512)) == (0x1234, 0, 1, 1)

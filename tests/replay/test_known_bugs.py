@@ -155,7 +155,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 session = Session(tape(*bug.calls, on_exhausted=bug.on_exhausted))
                 with server.episode({"api": listening}, {"api": "api"}, session, CallJournal(path)):
                     host, port = listening.getsockname()
-                    client = http.client.HTTPConnection(host, port, timeout=10)
+                    client = http.client.HTTPConnection(host, port, timeout=300)
                     converse(client)
                     client.close()
             return path

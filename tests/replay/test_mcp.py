@@ -72,7 +72,7 @@ class Door:
     client: http.client.HTTPConnection = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        self.client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def send(self, body: bytes, method: str = "POST", path: str = "/mcp", **headers: str) -> tuple[int, bytes]:
         named = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -290,7 +290,7 @@ def test_a_subscription_is_acknowledged_stays_open_and_ends_with_the_episode(tmp
         params = {"_meta": META, "notifications": {"toolsListChanged": True}}
         body = json.dumps({"jsonrpc": "2.0", "id": 3, "method": "subscriptions/listen", "params": params})
         head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nMcp-Method: subscriptions/listen\r\nMCP-Protocol-Version: {STATELESS}\r\nContent-Length: {len(body)}\r\n\r\n"  # noqa: E501
-        stream = socket.create_connection(("127.0.0.1", door.port), timeout=5)
+        stream = socket.create_connection(("127.0.0.1", door.port), timeout=300)
         stream.sendall((head + body).encode())
         heard = stream.recv(65536)
         assert b"text/event-stream" in heard
@@ -299,7 +299,7 @@ def test_a_subscription_is_acknowledged_stays_open_and_ends_with_the_episode(tmp
         with pytest.raises(TimeoutError):
             stream.recv(1)
         assert "result" in door.new("tools/list")[1]
-        stream.settimeout(5)
+        stream.settimeout(60)
     with contextlib.suppress(ConnectionResetError):
         assert stream.recv(1) == b""
     stream.close()
@@ -341,7 +341,7 @@ def test_pipelined_requests_are_answered_in_their_order(door: Door) -> None:
             % (len(body))
             + body
         )
-    with socket.create_connection(("127.0.0.1", door.port), timeout=5) as raw:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=300) as raw:
         raw.sendall(sent)
         heard = b""
         while heard.count(b"structuredContent") < 50:

@@ -25,7 +25,7 @@ from scoresheet.sandbox.unisolated import UnisolatedSandbox
 from tests.run.packs import OBEY, alive, by_task, shop
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
-LOWERED = {"wall_clock_s": 2.5, "max_tool_calls": 4, "output_bytes": 100_000, "work_bytes": 8 << 20}
+LOWERED = {"wall_clock_s": 5, "max_tool_calls": 4, "output_bytes": 100_000, "work_bytes": 8 << 20}
 BEHAVIOURS = (
     *("careful", "by_name", "named_upstream", "file", "broken_file", "submits", "submits_nonsense", "talks", "silent"),
     *("wrong", "twice", "guesser 9", "sloppy", "greedy 9", "floods", f"never {MARKER}.5", f"stubborn {MARKER}.5"),

@@ -52,7 +52,7 @@ def test_nothing_survives_a_killed_tool(tmp_path, ordinary):
     with open(reading) as told:
         folder, groups, decoy = (told.readline().strip() for _ in range(3))
         assert Path(folder).is_dir()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(survivors(token)) < 3:
             assert time.monotonic() < deadline, survivors(token)
             time.sleep(0.02)
@@ -60,7 +60,7 @@ def test_nothing_survives_a_killed_tool(tmp_path, ordinary):
         os.waitpid(tool, 0)
     assert none_survive(token, within_s=5)
     leftovers = [Path(folder), Path(f"/proc/{decoy}"), *([] if groups == "None" else [Path(groups)])]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(one.exists() for one in leftovers):
         assert time.monotonic() < deadline, [one for one in leftovers if one.exists()]
         time.sleep(0.02)

@@ -27,7 +27,7 @@ def interpreters() -> list[str]:
     versions: dict[str, str] = {}
     for path in dict.fromkeys(found):
         if shutil.which(path):
-            answer = subprocess.run([path, "-c", ask], capture_output=True, text=True, timeout=20)
+            answer = subprocess.run([path, "-c", ask], capture_output=True, text=True, timeout=300)
             name, *numbers = answer.stdout.split() or [""]
             if answer.returncode == 0 and tuple(map(int, numbers)) >= (3, 11):
                 versions.setdefault(f"{name} {'.'.join(numbers)}", path)
@@ -44,7 +44,7 @@ def test_an_interpreter_with_only_its_standard_library_prints_the_same_digits(pa
     program = "import sys; sys.path[:0] = sys.argv[1:3]; from tests.stats import digits; import json; "
     program += "print(json.dumps(digits.figures())); assert not {'numpy', 'pydantic'} & set(sys.modules)"
     command = [path, "-I", "-S", "-c", program, str(SRC), str(ROOT)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == here
 

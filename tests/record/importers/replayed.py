@@ -49,7 +49,7 @@ def replays(pack: Path, folder: Path) -> Task:
         doors = {name: name for name in upstreams}
         with server.episode(sockets, doors, Session(tape), CallJournal(journal)):
             connections = {
-                name: http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=10)
+                name: http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=300)
                 for name, listening in sockets.items()
             }
             for connection in connections.values():

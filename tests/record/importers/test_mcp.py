@@ -76,7 +76,7 @@ def test_an_imported_server_is_served_over_mcp_as_it_was(tmp_path):
     }
     with socket.create_server(("127.0.0.1", 0)) as listening, ReplayServer() as server:
         with server.episode({MCP_DOOR: listening}, {}, session, CallJournal(tmp_path / "calls.jsonl")):
-            connection = http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=300)
             for message in asked:
                 if message["method"] not in ("tools/call", "resources/read", "prompts/get", "resources/list"):
                     continue
