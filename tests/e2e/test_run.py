@@ -278,7 +278,7 @@ def test_baselines_of_another_pack_are_refused_before_anything_runs(tmp_path, pa
     assert not (tmp_path / "run").exists()
 
 
-def wait_for(condition, within_s=30.0):
+def wait_for(condition, within_s=120.0):
     until = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < until, "it never happened"
