@@ -1,25 +1,5 @@
-import pytest
-
-from scoresheet.errors import Malformed
-from scoresheet.model.log import Entry, ModelLog, read_back
-
-
-def entry(**more):
-    values = {
-        "kind": "openai",
-        "method": "POST",
-        "path": "/v1/responses",
-        "request_headers": (("a", "b"),),
-        "request": b'{"model":"m"}',
-        "status": 200,
-        "response_headers": (("content-type", "application/json"),),
-        "response": b"\xff\x00",
-        "started_s": 1.5,
-        "first_byte_s": 1.75,
-        "ended_s": 2.0,
-        **more,
-    }
-    return Entry(**values)
+from scoresheet.model.log import ModelLog, read_back
+from tests.model.entries import entry
 
 
 def test_what_is_written_is_read_back_byte_for_byte(tmp_path):
@@ -33,15 +13,3 @@ def test_what_is_written_is_read_back_byte_for_byte(tmp_path):
         log.write(each)
     log.close()
     assert list(read_back((tmp_path / "model.jsonl").read_bytes())) == entries
-
-
-@pytest.mark.parametrize("line", [b"{}", b"[]", b"{"])
-def test_a_line_that_is_none_is_refused_with_its_place(line):
-    with pytest.raises(Malformed):
-        list(read_back(entry().line() + line))
-
-
-def test_a_list_of_models_and_a_count_of_tokens_are_no_calls():
-    assert entry(method="GET", path="/v1/models").exchange() is None
-    assert entry(path="/v1/messages/count_tokens?beta=true").exchange() is None
-    assert entry().exchange().status == 200

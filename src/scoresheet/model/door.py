@@ -7,6 +7,7 @@ the endpoint's, and no redirect is followed. What the provider would run by itse
 One thread a connection, blocking sockets, and a pool of connections to the endpoint.
 """
 
+import abc
 import contextlib
 import functools
 import json
@@ -21,6 +22,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from scoresheet.errors import Usage
+from scoresheet.model.entry import UNRECORDED, Entry
 from scoresheet.model.heads import (
     MAX_BODY,
     MAX_HEAD,
@@ -31,7 +33,7 @@ from scoresheet.model.heads import (
     request_head,
     response_head,
 )
-from scoresheet.model.log import Entry, ModelLog
+from scoresheet.model.log import ModelLog
 from scoresheet.model.observed import Exchange
 from scoresheet.model.upstream import ModelUpstream
 from scoresheet.model.wire import anthropic, openai_chat, parts, reading
@@ -43,6 +45,7 @@ HEAD_S = 10.0
 BODY_S = 60.0
 CONNECT_S = 10.0
 _IDLE_S = 120.0
+_SETTLE_S = 2.0
 _POOLED_S = 4.0
 """How long a connection to the endpoint is kept: shorter than servers do, so that none is found closed."""
 CONNECTIONS = 256
@@ -89,20 +92,9 @@ class ModelDoor:
         `on_exchange` hears of every call when it has ended, on the connection's thread. When the block ends, every
         connection is closed and no thread is left.
         """
-        view = DoorView(self, log, screen, on_exchange)
-        copy = listening.dup()
-        copy.setblocking(True)
-        wake, waker = socket.socketpair()
-        thread = threading.Thread(target=view.accept, args=(copy, wake), name="scoresheet-model", daemon=True)
-        thread.start()
-        try:
+        view = _LiveView(self, log, screen, on_exchange)
+        with serve(view, listening):
             yield view
-        finally:
-            waker.close()
-            thread.join()
-            view.end()
-            copy.close()
-            wake.close()
 
     def close(self) -> None:
         """Close what is kept open to the endpoint."""
@@ -177,8 +169,33 @@ class Mask:
         return data[: len(data) - held]
 
 
+@contextlib.contextmanager
+def serve(view: "DoorView", listening: socket.socket) -> Iterator[None]:
+    """Take what comes to a listening socket while the block runs; no thread of the view's outlives it."""
+    copy = listening.dup()
+    copy.setblocking(True)
+    wake, waker = socket.socketpair()
+    thread = threading.Thread(target=view.accept, args=(copy, wake), name="scoresheet-model", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        waker.close()
+        thread.join()
+        view.end()
+        copy.close()
+        wake.close()
+
+
+class Unrecorded(Bad):
+    """A call that the recording does not hold."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(403, why)
+
+
 @dataclass(slots=True)
-class _Call:
+class Call:
     """A call that is under way."""
 
     head: RequestHead
@@ -188,16 +205,21 @@ class _Call:
     answer: bytearray | None = None
     first_byte_s: float | None = None
     fault: str | None = None
+    said: str | None = None
+    ending: bool = False
+    """Its last bytes go out: whoever asks next must find it told."""
 
 
-class DoorView:
-    """One episode's door while it is open."""
+class DoorView(abc.ABC):
+    """One episode's door while it is open; where the answers come from is its subclass's."""
 
     def __init__(
-        self, door: ModelDoor, log: ModelLog, screen: Screen, on_exchange: Callable[[Exchange], None] | None
+        self, upstream: ModelUpstream, log: ModelLog, screen: Screen, on_exchange: Callable[[Exchange], None] | None
     ) -> None:
-        self._door, self._log, self._screen, self._on_exchange = door, log, screen, on_exchange
+        self._upstream, self._log, self._screen, self._on_exchange = upstream, log, screen, on_exchange
         self._lock = threading.Lock()
+        self._told = threading.Condition(self._lock)
+        self._untold = 0
         self._opened = time.monotonic()
         self._over = False
         self._sockets: set[socket.socket] = set()
@@ -222,7 +244,7 @@ class DoorView:
                     self._threads.add(thread)
             if full:
                 with contextlib.suppress(OSError):
-                    client.sendall(_said(503, "too many connections at once", self._door.upstream.kind))
+                    client.sendall(said(503, "too many connections at once", self._upstream.kind))
                 client.close()
             else:
                 thread.start()
@@ -231,6 +253,7 @@ class DoorView:
         """Close every connection and wait for its thread."""
         with self._lock:
             self._over = True
+            self._told.notify_all()
             sockets, threads = tuple(self._sockets), tuple(self._threads)
         for each in sockets:
             with contextlib.suppress(OSError):
@@ -262,7 +285,7 @@ class DoorView:
                     return
                 started = time.monotonic() - self._opened
                 head = request_head(raw)
-                target = self._door.upstream.target(head.method, head.target)
+                target = self._upstream.target(head.method, head.target)
                 if target is None:
                     raise Bad(404, f"{head.method} {head.target.partition('?')[0]} is no part of the API")
                 reserved = self._reserve(MAX_BODY if head.length is None else head.length)
@@ -271,9 +294,9 @@ class DoorView:
                 body = reader.body(head.length, BODY_S)
                 self._release(reserved - len(body))
                 reserved = len(body)
+                self._settle()
                 self._check(head, body)
-                call = _Call(head, body, started)
-                again = self._forward(client, call, target)
+                again = self._forward(client, Call(head, body, started), target)
             except Bad as bad:
                 self._refuse(client, bad, head, body, started)
                 return
@@ -302,7 +325,7 @@ class DoorView:
             if not isinstance(value, dict):
                 raise Bad(400, asked.reason)
             # whatever it is, nothing may run at the provider
-            asked = (anthropic if self._door.upstream.kind == "anthropic" else openai_chat).asked(value)
+            asked = (anthropic if self._upstream.kind == "anthropic" else openai_chat).asked(value)
             refused = no_server_tools(asked)
         else:
             refused = self._screen(asked)
@@ -312,17 +335,45 @@ class DoorView:
     def _refuse(self, client: socket.socket, bad: Bad, head: RequestHead | None, body: bytes, started: float) -> None:
         now = time.monotonic() - self._opened
         method, path = ("", "") if head is None else (head.method, head.target)
-        headers = () if head is None else _without_keys(head)
-        kind = self._door.upstream.kind
-        self._tell(Entry(kind, method, path, headers, body, None, (), b"", started, None, now, bad.why))
+        headers = () if head is None else without_keys(head)
+        kind = self._upstream.kind
+        fault = UNRECORDED if isinstance(bad, Unrecorded) else None
+        self._tell(Entry(kind, method, path, headers, body, None, (), b"", started, None, now, bad.why, fault))
         with contextlib.suppress(OSError):
             client.settimeout(2)
-            client.sendall(_said(bad.status, bad.why, kind))
+            client.sendall(said(bad.status, bad.why, kind))
             client.shutdown(socket.SHUT_WR)
             end = time.monotonic() + 1
             for _ in range(64):  # what is on its way is taken, or the refusal is lost to a reset
                 if time.monotonic() > end or not client.recv(READ):
                     break
+
+    @abc.abstractmethod
+    def _forward(self, client: socket.socket, call: Call, target: str) -> bool:
+        """Answer a call; true when the client's connection may go on. Raises `Bad` for one that is refused."""
+
+    def _settle(self) -> None:
+        """Wait until every call whose end the client may have seen is told: what it asks now follows from them."""
+        with self._told:
+            self._told.wait_for(lambda: not self._untold or self._over, _SETTLE_S)
+
+    def _ending(self, call: Call) -> None:
+        """Say that the last bytes of an answer are about to go out."""
+        with self._told:
+            if not call.ending:
+                call.ending = True
+                self._untold += 1
+
+    def _ended(self, call: Call, *entries: Entry) -> None:
+        """Tell what became of a call."""
+        try:
+            for entry in entries:
+                self._tell(entry)
+        finally:
+            with self._told:
+                if call.ending:
+                    self._untold -= 1
+                    self._told.notify_all()
 
     def _tell(self, entry: Entry) -> None:
         self._log.write(entry)
@@ -330,8 +381,18 @@ class DoorView:
         if exchange is not None and self._on_exchange is not None:
             self._on_exchange(exchange)
 
-    def _forward(self, client: socket.socket, call: _Call, target: str) -> bool:
-        """Send a call and pass its answer on; true when the client's connection may go on."""
+
+class _LiveView(DoorView):
+    """Answers come from the endpoint."""
+
+    def __init__(
+        self, door: ModelDoor, log: ModelLog, screen: Screen, on_exchange: Callable[[Exchange], None] | None
+    ) -> None:
+        super().__init__(door.upstream, log, screen, on_exchange)
+        self._door = door
+
+    def _forward(self, client: socket.socket, call: Call, target: str) -> bool:
+        """Send a call and pass its answer on."""
         again = False
         service: socket.socket | None = None
         try:
@@ -344,15 +405,12 @@ class DoorView:
                 again = self._relay(client, service, call)
             except OSError as error:
                 call.fault = call.fault or ("ended" if self._over else "cut" if call.response else "unreachable")
-                if call.response is None and not self._over:
-                    why = f"the model's endpoint can't be reached: {type(error).__name__}"
-                    with contextlib.suppress(OSError):
-                        client.sendall(_said(502, why, self._door.upstream.kind))
+                if call.fault == "unreachable":
+                    self._say(client, call, f"the model's endpoint can't be reached: {type(error).__name__}")
             except Bad as bad:
                 call.fault = call.fault or "cut"
                 if call.response is None:
-                    with contextlib.suppress(OSError):
-                        client.sendall(_said(502, bad.why, self._door.upstream.kind))
+                    self._say(client, call, bad.why)
         finally:
             if service is not None:
                 with self._lock:
@@ -361,10 +419,10 @@ class DoorView:
                     self._door.keep(service)
                 else:
                     service.close()
-        self._tell(self._entry(call))
+        self._ended(call, self._entry(call))
         return again and call.fault is None
 
-    def _relay(self, client: socket.socket, service: socket.socket, call: _Call) -> bool:
+    def _relay(self, client: socket.socket, service: socket.socket, call: Call) -> bool:
         reader = _Reader(service)
         mask = self._door.masked()
         while call.response is None:
@@ -382,15 +440,10 @@ class DoorView:
         head = call.response
         if 300 <= head.status < 400:
             call.fault = "redirect"
-            client.sendall(
-                _said(502, "the model's endpoint sends elsewhere, which is not followed", self._door.upstream.kind)
-            )
+            self._say(client, call, "the model's endpoint sends elsewhere, which is not followed")
             return False
-        lines = [f"HTTP/1.1 {head.status} {_reason(head.status)}"]
-        lines += [f"{name}: {value}" for name, value in head.passed()]
         again = head.length is not None or head.chunked
-        lines += [] if again and not call.head.close else ["connection: close"]
-        out = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        out = answer_head(head, close=call.head.close or not again)
         framing: Literal["chunked", "length", "close"] = (
             "chunked" if head.chunked else "close" if head.length is None else "length"
         )
@@ -413,6 +466,8 @@ class DoorView:
                 raise Bad(502, "an answer that is too large")
             passed = out + mask.feed(data, last=done)
             out = b""
+            if done:
+                self._ending(call)
             if passed:
                 try:
                     client.sendall(passed)
@@ -432,7 +487,7 @@ class DoorView:
                     return False
                 raise ConnectionError("cut")
 
-    def _wait(self, client: socket.socket, service: socket.socket, call: _Call) -> None:
+    def _wait(self, client: socket.socket, service: socket.socket, call: Call) -> None:
         """Until the service says something. Raises `ConnectionError` when the client goes away or the episode ends."""
         if isinstance(service, ssl.SSLSocket) and service.pending():
             return
@@ -456,6 +511,13 @@ class DoorView:
                 raise ConnectionError("the client went away")
             watched = [service]  # it already asks for the next thing
 
+    def _say(self, client: socket.socket, call: Call, why: str) -> None:
+        """Answer in the model's place."""
+        call.said = why
+        self._ending(call)
+        with contextlib.suppress(OSError):
+            client.sendall(said(502, why, self._upstream.kind))
+
     def _add(self, service: socket.socket) -> None:
         with self._lock:
             if self._over:
@@ -463,13 +525,13 @@ class DoorView:
                 raise ConnectionError("the episode ended")
             self._sockets.add(service)
 
-    def _entry(self, call: _Call) -> Entry:
+    def _entry(self, call: Call) -> Entry:
         response = call.response
         return Entry(
-            kind=self._door.upstream.kind,
+            kind=self._upstream.kind,
             method=call.head.method,
             path=call.head.target,
-            request_headers=_without_keys(call.head),
+            request_headers=without_keys(call.head),
             request=call.body,
             status=None if response is None else response.status,
             response_headers=() if response is None else response.headers,
@@ -478,6 +540,7 @@ class DoorView:
             first_byte_s=call.first_byte_s,
             ended_s=time.monotonic() - self._opened,
             fault=call.fault,
+            said=call.said,
         )
 
 
@@ -555,10 +618,18 @@ def _readable(connection: socket.socket) -> bool:
     return bool(poller.poll(0))
 
 
-def _without_keys(head: RequestHead) -> tuple[tuple[str, str], ...]:
+def without_keys(head: RequestHead) -> tuple[tuple[str, str], ...]:
     """What an agent took for its key is not kept, dummy or not."""
     secret = ("authorization", "x-api-key", "api-key", "cookie", "x-goog-api-key", "proxy-authorization")
     return tuple((name, value) for name, value in head.headers if name.lower() not in secret)
+
+
+def answer_head(head: ResponseHead, *, close: bool) -> bytes:
+    """The head of an answer as the client gets it."""
+    lines = [f"HTTP/1.1 {head.status} {_reason(head.status)}"]
+    lines += [f"{name}: {value}" for name, value in head.passed()]
+    lines += ["connection: close"] if close else []
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 @functools.cache
@@ -569,7 +640,7 @@ def _reason(status: int) -> str:
         return ""
 
 
-def _said(status: int, why: str, kind: str) -> bytes:
+def said(status: int, why: str, kind: str) -> bytes:
     """An answer of the door's own, in the provider's form; no client takes it for something to try again."""
     error = {"type": "scoresheet_refused", "message": f"scoresheet: {why}"}
     value = (

@@ -1,72 +1,10 @@
-"""`model.jsonl`: every call that came to a model's door, byte for byte, a line each. Credentials are never in it."""
+"""Writes `model.jsonl`: every call that came to a model's door, byte for byte, a line each."""
 
-import base64
-import json
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from scoresheet import canonical
-from scoresheet.canonical import JsonValue
-from scoresheet.errors import Malformed
-from scoresheet.model.heads import Pairs
-from scoresheet.model.observed import Exchange
-from scoresheet.model.wire import reading
-
-MODEL_LOG = "model.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One call."""
-
-    kind: str
-    method: str
-    path: str
-    """As the agent sent it."""
-    request_headers: Pairs
-    request: bytes
-    status: int | None
-    """Of the model's answer; `None` when none came."""
-    response_headers: Pairs
-    response: bytes
-    started_s: float
-    """Since the door was opened."""
-    first_byte_s: float | None
-    ended_s: float
-    refused: str | None = None
-    """Why the door did not send it."""
-    fault: str | None = None
-    """What went wrong on the way: `unreachable`, `cut`, `client gone`, `redirect`, `ended`, `too large`."""
-
-    def exchange(self) -> Exchange | None:
-        """What it said; `None` for one that asks no model anything: lists of models, counts of tokens."""
-        if self.method == "GET" or self.path.partition("?")[0].endswith("/count_tokens"):
-            return None
-        found = reading.read(self.path, self.request, self.status, self.response_headers, self.response)
-        status = None if self.fault in ("unreachable", "redirect") else self.status
-        return Exchange(self.started_s, self.ended_s, found, status, self.refused)
-
-    def line(self) -> bytes:
-        """The line."""
-        value = {
-            "kind": self.kind,
-            "method": self.method,
-            "path": self.path,
-            "request_headers": [list(pair) for pair in self.request_headers],
-            "request": _kept(self.request),
-            "status": self.status,
-            "response_headers": [list(pair) for pair in self.response_headers],
-            "response": _kept(self.response),
-            "started_s": round(self.started_s, 6),
-            "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 6),
-            "ended_s": round(self.ended_s, 6),
-            "refused": self.refused,
-            "fault": self.fault,
-        }
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+from scoresheet.model.entry import MODEL_LOG, Entry, read_back
 
 
 class ModelLog:
@@ -90,40 +28,4 @@ class ModelLog:
             self._file.close()
 
 
-def read_back(data: bytes) -> Iterator[Entry]:
-    """The entries of a log. Raises `Malformed`."""
-    for number, line in enumerate(data.splitlines(), 1):
-        try:
-            value = canonical.loads(line)
-            yield Entry(
-                kind=value["kind"],
-                method=value["method"],
-                path=value["path"],
-                request_headers=_pairs(value["request_headers"]),
-                request=_bytes(value["request"]),
-                status=value["status"],
-                response_headers=_pairs(value["response_headers"]),
-                response=_bytes(value["response"]),
-                started_s=float(value["started_s"]),
-                first_byte_s=value["first_byte_s"],
-                ended_s=float(value["ended_s"]),
-                refused=value["refused"],
-                fault=value["fault"],
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise Malformed("no line of a model log", f"{MODEL_LOG}:{number}") from error
-
-
-def _kept(data: bytes) -> JsonValue:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def _bytes(value: JsonValue) -> bytes:
-    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)
-
-
-def _pairs(value: JsonValue) -> Pairs:
-    return tuple((str(name), str(told)) for name, told in value)
+__all__ = ["MODEL_LOG", "Entry", "ModelLog", "read_back"]

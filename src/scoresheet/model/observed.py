@@ -33,6 +33,10 @@ class Exchange:
     """Of the provider's answer; `None` when none came."""
     refused: str | None = None
     """Why the door did not send it."""
+    by_door: bool = False
+    """The door waited and sent it again: the agent never saw this answer."""
+    unrecorded: bool = False
+    """The model is replayed, and the recording holds no such call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ class Observation:
     unobserved: int
     failed: int
     retries: int
+    door_retries: int
+    """Those of them that the door made, after the provider had asked it to wait."""
     tokens_in: int | None
     """`None` when no answer told its usage."""
     tokens_out: int | None
@@ -125,6 +131,8 @@ class Observation:
     """Why the episode had to end."""
     gave_up: str | None
     """The provider's last error, when the last call failed."""
+    unrecorded: tuple[str, ...] = ()
+    """Calls that the recording does not hold, where the model is replayed."""
 
     @property
     def violated(self) -> tuple[ControlSeen, ...]:
@@ -154,6 +162,7 @@ def observe(exchanges: Sequence[Exchange], pinned: Pinned) -> Observation:
         _again(retries, most_again, pinned, blind, bool(sent)),
     )
     last = sent[-1] if sent else None
+    unrecorded = tuple(each.refused or "" for each in ordered if each.unrecorded)
     answering = [answer.model for answer in answers]
     named = answering if any(answering) else [read.asked.model for read in reads]
     return Observation(
@@ -163,6 +172,7 @@ def observe(exchanges: Sequence[Exchange], pinned: Pinned) -> Observation:
         unobserved=blind,
         failed=sum(_failed(each) for each in sent),
         retries=retries,
+        door_retries=sum(each.by_door for each in sent),
         tokens_in=sum(usage.input for usage in usages) if usages else None,
         tokens_out=sum(usage.output for usage in usages) if usages else None,
         tokens_cached=sum(usage.cached for usage in usages),
@@ -171,8 +181,9 @@ def observe(exchanges: Sequence[Exchange], pinned: Pinned) -> Observation:
         models=tuple(dict.fromkeys(name for name in named if name)),
         tool_calls=tool_calls,
         most_at_once=_most_at_once(sent),
-        ending="mismatch" if tools.status == "violated" else "tool_cap" if capped else None,
+        ending="mismatch" if tools.status == "violated" or unrecorded else "tool_cap" if capped else None,
         gave_up=_error(last) if last is not None and _failed(last) else None,
+        unrecorded=unrecorded,
     )
 
 
