@@ -38,6 +38,7 @@ class Shop(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     count = 0
+    gone = False
     holding = threading.Event()
     hold = threading.Event()
 
@@ -75,6 +76,8 @@ class Shop(BaseHTTPRequestHandler):
                 self.holding.set()
                 self.hold.wait(120)
                 self.answer(b"{}")
+            case "/order":
+                self.answer(b'{"order": "gone"}' if Shop.gone else b'{"order": "here"}')
             case "/missing":
                 self.answer(b'{"error": "none"}', status=404)
             case "/tick":
@@ -85,6 +88,10 @@ class Shop(BaseHTTPRequestHandler):
                 self.answer(json.dumps(seen).encode(), more=[("Set-Cookie", f"sid={self.headers.get('X-Sid', '')}")])
 
     do_HEAD = do_GET
+
+    def do_DELETE(self):
+        Shop.gone = True
+        self.answer(b'{"gone": true}')
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -479,3 +486,31 @@ def test_help_shows_an_example_and_usage_errors_exit_2(tmp_path):
         assert done.returncode == 2, (arguments, done.stderr)
         assert done.stderr.startswith("error: "), done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_states_of_a_recording_answer_a_command_that_reads_more_often(shop, tmp_path):
+    """Written, then read again: a sequence alone would show the second reader what the first one changed."""
+    Shop.gone = False
+    order, gone = {"target": "/order"}, {"method": "DELETE", "target": "/order"}
+    pack = tmp_path / "pack"
+    done = record(pack, shop, order, gone, order, more=("--expect-stdout", "--states"))
+    assert done.returncode == 0, done.stderr
+    assert "states of SHOP: start → write-1" in done.stderr
+    recorded = task_of(pack)
+    assert recorded.scenarios == {"SHOP": ("start", "write-1")}
+    freezer.write(pack)
+    outcomes = {}
+    for name, requests in (("more", (order, order, order, gone, order, order)), ("before", (gone, order))):
+        (bodies, *_), _ = replayed(pack, requests, tmp_path / f"{name}.json", tmp_path)
+        outcomes[name] = [json.loads(body) for body in bodies]
+    here, away, deleted = {"order": "here"}, {"order": "gone"}, {"gone": True}
+    assert outcomes == {"more": [here, here, here, deleted, away, away], "before": [deleted, away]}
+    explained = scoresheet("explain", pack, "DELETE /order", "--upstream", "SHOP").stdout
+    assert "status 200, when SHOP is start, sets SHOP to write-1" in explained
+
+
+def test_a_recording_in_which_nothing_changed_has_no_states_and_says_so(shop, tmp_path):
+    done = record(tmp_path / "pack", shop, {"target": "/orders/1"}, more=("--expect-stdout", "--states"))
+    assert done.returncode == 0
+    assert "no answer changed with what was written" in done.stderr
+    assert "scenarios" not in json.loads((tmp_path / "pack/tasks/t.json").read_bytes())

@@ -447,6 +447,74 @@ def test_exhaustion_and_the_cap_are_told_apart(world: World) -> None:
     ]
 
 
+def stated(method: str, text: str, status: int = 200, **state: str) -> Call:
+    return call(method, "/order", text=text, status=status, state={"scenario": "order", **state})
+
+
+def order() -> Tape:
+    """An order that can be cancelled once."""
+    calls = (
+        stated("GET", "open", requires="open"),
+        stated("DELETE", "done", requires="open", sets="cancelled"),
+        stated("GET", "cancelled", requires="cancelled"),
+        stated("DELETE", "twice", 409, requires="cancelled"),
+        call("GET", "/bill", text="none", state={"scenario": "order", "requires": "open"}),
+    )
+    made = task(*calls).model_copy(update={"scenarios": {"order": ("open", "cancelled")}})
+    return Tape.of(made, {}, "tool-replay-v2")
+
+
+def test_a_write_among_64_connections_happens_once_and_is_read_by_all_that_ask_after_it(world: World) -> None:
+    """Whatever the order in which they arrive: each answer is the one of the state that the episode was in."""
+    delete = b"DELETE /order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+    with world.serve(order()), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(world.connect()) for _ in range(64)]
+        for number, client in enumerate(clients):  # all at once: nobody waits for an answer
+            client.sendall(get("/order") + delete + get("/order") if number % 2 else get("/order") * 3)
+            client.shutdown(socket.SHUT_WR)
+        seen = [read_all(client) for client in clients]
+    texts = [[text for text in (b"open", b"done", b"cancelled", b"twice") if text in answer] for answer in seen]
+    assert sum(b"done" in answer for answer in seen) == 1
+    assert sum(b"twice" in answer for answer in seen) == 31
+    for number, answer in enumerate(seen):
+        assert answer.count(b"HTTP/1.1 ") == 3, texts[number]
+        if number % 2:
+            assert answer.endswith(b"cancelled")
+    lines = world.lines()
+    assert len(lines) == 192
+    assert {line.outcome for line in lines} == {"hit"}
+    moved = [place for place, line in enumerate(lines) if line.state is not None and line.state.sets]
+    assert len(moved) == 1
+    for place, line in enumerate(lines):
+        assert line.state is not None
+        assert line.state.requires == ("open" if place <= moved[0] else "cancelled")
+
+
+def test_a_call_in_the_wrong_state_says_so_to_the_client_and_in_the_journal(world: World) -> None:
+    with world.serve(order()), contextlib.closing(world.client()) as client:
+        client.request("DELETE", "/order")
+        assert client.getresponse().read() == b"done"
+        client.request("GET", "/bill")
+        answer = client.getresponse()
+        assert answer.status == 403
+        told = json.loads(answer.read())
+        client.request("GET", "/nothing")
+        assert json.loads(client.getresponse().read())["states"] == {"order": "cancelled"}
+    assert told["kind"] == "wrong_state"
+    assert told["states"] == {"order": "cancelled"}
+    assert told["difference"] == ["state order: recorded in open, asked in cancelled"]
+    _, wrong, nothing = world.lines()
+    assert (wrong.kind, wrong.states, nothing.kind) == ("wrong_state", {"order": "cancelled"}, "no_match")
+    assert wrong.nearest is not None
+    assert wrong.nearest.difference == ("state order: recorded in open, asked in cancelled",)
+
+
+def test_a_task_without_scenarios_says_nothing_of_states(world: World) -> None:
+    with world.serve(tape(recorded())):
+        world.exchange(get("/a") + get("/b", CLOSE))
+    assert b"state" not in world.path.read_bytes()
+
+
 def test_remembered_bytes_move_sequences_and_obey_the_cap(world: World) -> None:
     pages = [recorded(text=name) for name in ("one", "two")]
     session = Session(tape(*pages, on_exhausted="refuse"), max_tool_calls=5)

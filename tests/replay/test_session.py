@@ -414,3 +414,192 @@ def test_the_price_of_a_request_does_not_grow_with_the_tape() -> None:
         return best
 
     assert price(Session(tape(one, *others))) < 20 * price(Session(tape(one)))
+
+
+# -- states of scenarios
+
+ORDER = {"order": ("open", "cancelled")}
+
+
+def stated(path: str, text: str, method: str = "GET", status: int = 200, **state: str) -> Call:
+    return call(method, path, text=text, status=status, state={"scenario": "order", **state} if state else None)
+
+
+CANCEL = (
+    stated("/orders/17", "open", requires="open"),
+    stated("/orders/17/cancel", "done", "POST", requires="open", sets="cancelled"),
+    stated("/orders/17", "cancelled", requires="cancelled"),
+    stated("/orders/17/cancel", "twice", "POST", 409, requires="cancelled"),
+)
+
+
+def scenario(*calls: Call, on_exhausted: OnExhausted = "last", **scenarios: tuple[str, ...]) -> Tape:
+    made = task(*calls).model_copy(update={"scenarios": scenarios or ORDER})
+    return Tape.of(made, {}, "tool-replay-v2", on_exhausted)
+
+
+def to(path: str, method: str = "GET") -> Request:
+    return Request("api", method, path)
+
+
+def test_a_read_is_answered_by_the_state_that_the_last_write_left_however_often_it_is_asked() -> None:
+    session = Session(scenario(*CANCEL))
+    assert [text(session.ask(to("/orders/17"))) for _ in range(3)] == ["open"] * 3
+    assert text(session.ask(to("/orders/17/cancel", "POST"))) == "done"
+    assert [text(session.ask(to("/orders/17"))) for _ in range(3)] == ["cancelled"] * 3
+    assert text(session.ask(to("/orders/17/cancel", "POST"))) == "twice"
+
+
+def test_each_episode_begins_in_the_first_state() -> None:
+    shared = scenario(*CANCEL)
+    first = Session(shared)
+    first.ask(to("/orders/17/cancel", "POST"))
+    assert text(Session(shared).ask(to("/orders/17"))) == "open"
+    assert text(first.ask(to("/orders/17"))) == "cancelled"
+
+
+def test_a_call_that_was_recorded_in_another_state_is_a_miss_that_names_both() -> None:
+    session = Session(scenario(*CANCEL[1:]))
+    refused = miss(session.ask(to("/orders/17")))
+    assert (refused.kind, refused.states, refused.repeated) == ("wrong_state", (("order", "open"),), False)
+    nearest = refused.nearest()
+    assert nearest is not None
+    assert nearest.difference == ("state order: recorded in cancelled, asked in open",)
+    session.ask(to("/orders/17/cancel", "POST"))
+    assert text(session.ask(to("/orders/17"))) == "cancelled"
+
+
+def test_any_miss_says_in_which_state_the_episode_was() -> None:
+    session = Session(scenario(*CANCEL, on_exhausted="refuse"))
+    session.ask(to("/orders/17/cancel", "POST"))
+    assert miss(session.ask(to("/orders/18"))).states == (("order", "cancelled"),)
+    session.ask(to("/orders/17"))
+    again = miss(session.ask(to("/orders/17")))
+    assert (again.kind, again.states) == ("exhausted", (("order", "cancelled"),))
+    nearest = again.nearest()
+    assert nearest is not None
+    assert nearest.difference == ("recorded 1 time in the state cancelled of order, asked once more",)
+
+
+def test_calls_of_one_state_are_a_sequence_and_the_last_may_lead_on() -> None:
+    polls = [stated("/job", name, requires="queued") for name in ("queued", "running")]
+    session = Session(
+        scenario(
+            *polls,
+            stated("/job", "done", requires="queued", sets="ready"),
+            stated("/result", "none", status=404, requires="queued"),
+            stated("/result", "42", requires="ready"),
+            stated("/job", "done", requires="ready"),
+            order=("queued", "ready"),
+        )
+    )
+    seen = [text(session.ask(to(path))) for path in ("/job", "/result", "/job", "/result", "/job", "/result", "/job")]
+    assert seen == ["queued", "none", "running", "none", "done", "42", "done"]
+
+
+def test_what_requires_nothing_answers_in_every_state_that_no_other_requires() -> None:
+    session = Session(scenario(stated("/a", "any"), stated("/a", "late", requires="cancelled"), *CANCEL))
+    assert text(session.ask(to("/a"))) == "any"
+    session.ask(to("/orders/17/cancel", "POST"))
+    assert text(session.ask(to("/a"))) == "late"
+
+
+def test_states_go_round_and_their_sequences_go_on() -> None:
+    session = Session(
+        scenario(
+            stated("/lamp", "on", "POST", requires="off", sets="on"),
+            stated("/lamp", "off", "POST", requires="on", sets="off"),
+            stated("/look", "dark", requires="off"),
+            stated("/look", "dark again", requires="off"),
+            stated("/look", "bright", requires="on"),
+            order=("off", "on"),
+        )
+    )
+    seen = []
+    for _ in range(3):
+        seen.append(text(session.ask(to("/look"))))
+        session.ask(to("/lamp", "POST"))
+    assert seen == ["dark", "bright", "dark again"]
+
+
+def test_two_scenarios_do_not_move_each_other() -> None:
+    def of(name: str, path: str, **state: str) -> Call:
+        return call("POST", path, text=state["requires"], state={"scenario": name, **state})
+
+    session = Session(
+        scenario(
+            of("a", "/a", requires="1", sets="2"),
+            of("a", "/a", requires="2"),
+            of("b", "/b", requires="1", sets="2"),
+            of("b", "/b", requires="2"),
+            a=("1", "2"),
+            b=("1", "2"),
+        )
+    )
+    assert [text(session.ask(to(path, "POST"))) for path in ("/a", "/b", "/a", "/b")] == ["1", "1", "2", "2"]
+
+
+def test_a_capped_call_moves_no_state() -> None:
+    session = Session(scenario(*CANCEL), max_tool_calls=0)
+    assert isinstance(session.ask(to("/orders/17/cancel", "POST")), Capped)
+    session.max_tool_calls = None
+    assert text(session.ask(to("/orders/17"))) == "open"
+
+
+def test_threads_with_a_lock_make_one_write_once() -> None:
+    for _ in range(20):
+        session = Session(scenario(*CANCEL), turns=threading.Lock())
+        looked = session.tape.look(to("/orders/17/cancel", "POST"))
+        got: list[str] = []
+        start = threading.Barrier(8)
+
+        def work(session: Session = session, looked: Any = looked, start: Any = start, got: list[str] = got) -> None:
+            start.wait()
+            got.append(text(session.take(looked)))
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(got) == ["done"] + ["twice"] * 7
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "b", "c"]), st.sampled_from(["", "a", "b", "c"])),
+        max_size=10,
+    ),
+    st.lists(st.integers(0, 3), max_size=20),
+    st.sampled_from(["last", "refuse"]),
+)
+def test_any_scenario_and_any_asking_agree_with_a_plain_list(
+    recorded: list[tuple[int, str, str]], asked: list[int], on_exhausted: OnExhausted
+) -> None:
+    def state(requires: str, sets: str) -> dict[str, Any]:
+        return {name: value for name, value in (("requires", requires), ("sets", sets)) if value}
+
+    calls = [
+        stated(f"/{path}", str(place), "POST", **state(requires, sets))
+        for place, (path, requires, sets) in enumerate(recorded)
+    ]
+    session = Session(scenario(*calls, on_exhausted=on_exhausted, order=("a", "b", "c")))
+    now, taken = "a", dict[tuple[int, str], int]()
+    for path in asked:
+        mine = [(place, each) for place, each in enumerate(recorded) if each[0] == path]
+        here = [(place, each) for place, each in mine if each[1] == now]
+        entries = here or [(place, each) for place, each in mine if not each[1]]
+        answer = session.ask(to(f"/{path}", "POST"))
+        if not entries:
+            assert miss(answer).kind == ("wrong_state" if mine else "no_match")
+            assert miss(answer).states == (("order", now),)
+            continue
+        key = (path, now if here else "")
+        nth = taken[key] = taken.get(key, -1) + 1
+        if nth >= len(entries) and on_exhausted == "refuse":
+            assert miss(answer).kind == "exhausted"
+            continue
+        place, entry = entries[min(nth, len(entries) - 1)]
+        assert text(answer) == str(place)
+        now = entry[2] or now

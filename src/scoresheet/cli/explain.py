@@ -65,7 +65,8 @@ def _explain(pack: "Pack", request: "Request", task_id: str | None) -> dict[str,
         tape = Tape.of(task, toolbox, pack.manifest.protocol, pack.manifest.on_exhausted)
         for place, call in enumerate(task.calls):
             if call.request_fingerprint in fingerprints:
-                recorded.append({"task": task.task_id, "call": place, "status": call.response_status})
+                state = {} if call.state is None else {"state": call.state.as_json()}
+                recorded.append({"task": task.task_id, "call": place, "status": call.response_status} | state)
         looked = tape.look(request)
         if isinstance(looked, Absent):
             near = looked.miss.nearest()
@@ -138,7 +139,8 @@ def _print(facts: dict[str, Any]) -> None:
     for rule in facts["ignored"]:
         click.echo(f"ignored: {rule}")
     for entry in facts["recorded"]:
-        click.echo(f"recorded: task {entry['task']}, call {entry['call']}, status {entry['status']}")
+        state = _state(entry["state"]) if "state" in entry else ""
+        click.echo(f"recorded: task {entry['task']}, call {entry['call']}, status {entry['status']}{state}")
     if facts["recorded"]:
         return
     click.echo("recorded: no")
@@ -146,3 +148,8 @@ def _print(facts: dict[str, Any]) -> None:
         click.echo(f"nearest: task {entry['task']}, {entry['method']} {entry['path']}")
         for line in entry["difference"]:
             click.echo(f"  {line}")
+
+
+def _state(state: dict[str, str]) -> str:
+    where = f", when {state['scenario']} is {state['requires']}" if "requires" in state else ""
+    return where + (f", sets {state['scenario']} to {state['sets']}" if "sets" in state else "")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--mcp", metavar="SERVER", help="A live MCP server: its command, or its address.")
 @click.option("--https", is_flag=True, help="Also record calls to the services' own https addresses, by a proxy.")
 @click.option("--openapi", "descriptions", multiple=True, metavar="[NAME=]FILE", help="Take the tools from here.")
+@click.option("--states", is_flag=True, help="Also record which answers changed with what was written before.")
 @click.option("--replace", is_flag=True, help="Record a task anew.")
 @click.option("--timeout-s", default=30.0, show_default=True, help="How long a service may stay silent.")
 @click.option("--wall-clock-s", default=600.0, show_default=True, help="How long COMMAND may take.")
@@ -49,6 +50,7 @@ def command(
     mcp: str | None,
     https: bool,
     descriptions: tuple[str, ...],
+    states: bool,
     replace: bool,
     timeout_s: float,
     wall_clock_s: float,
@@ -95,6 +97,7 @@ def command(
         not_secret=not_secret,
         mcp=server,
         https=https,
+        states=states,
         mcp_bridge=Path(str(files("scoresheet.sandbox.inside") / "mcp_stdio.py")),
         quiet_command=batch is not None,
     )
@@ -201,6 +204,8 @@ def _tell(take: "Take", told: set[tuple[str, str]]) -> None:
         say(f"  redacted: {replacement}")
     if take.ignored:
         say(f"  ignored in matching from now on: {', '.join(take.ignored)}")
+    for scenario, states in take.scenarios.items():
+        say(f"  states of {scenario}: {' → '.join(states)}")
     for warning in take.warnings:
         if (warning.rule, warning.where) not in told:
             told.add((warning.rule, warning.where))

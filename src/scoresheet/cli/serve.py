@@ -148,6 +148,10 @@ def _lines(record: "CallRecord") -> list[str]:
     if record.tool:
         lines[0] += f" [{record.tool}]"
     details = [f"schema: {error}" for error in record.schema_errors]
+    if record.state is not None and record.state.sets is not None:
+        details.append(f"state: {record.state.scenario} is now {record.state.sets}")
+    if record.states:
+        details.append("state: " + ", ".join(f"{scenario} is {state}" for scenario, state in record.states.items()))
     if record.outcome == "malformed":
         details.append(f"not a request: {record.body}")
     if record.outcome == "miss":

@@ -9,8 +9,10 @@ from pydantic import Field
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.model import Document, Many
+from scoresheet.documents.task import CallState
 
-MissKind = Literal["no_match", "exhausted", "unknown_tool"]
+MissKind = Literal["no_match", "exhausted", "unknown_tool", "wrong_state"]
+"""`wrong_state`: recorded, but in another state of its scenario than the one that the episode was in."""
 
 
 class Nearest(Document):
@@ -52,5 +54,9 @@ class CallRecord(Document):
     ignored: Many[str] = ()
     """The tool's `ignore` rules that took something out of the request before it was compared."""
     nearest: Nearest | None = None
+    state: CallState | None = None
+    """Of a hit in a task with scenarios: the state that it was recorded in, and the one that it led to."""
+    states: dict[str, str] | None = None
+    """Of a miss in a task with scenarios: scenario → the state that the episode was in."""
     body: JsonValue = None
     """The body as text when it is UTF-8, else `{"base64": …}`; cut at 64 KiB. What was wrong, when it is malformed."""

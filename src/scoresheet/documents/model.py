@@ -15,6 +15,8 @@ Many = Annotated[tuple[T, ...], Field(strict=False)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Fingerprint = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 TaskId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+StateName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""Of a scenario, or of one of its states."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Headers = Many[Annotated[tuple[str, str], Field(strict=False)]]
 """`[name, value]` pairs in the order they were sent: duplicates and case are kept."""

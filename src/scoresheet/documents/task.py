@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from scoresheet.canonical import JsonValue
-from scoresheet.documents.model import Document, Fingerprint, Headers, Many, Seconds, TaskId
+from scoresheet.documents.model import Document, Fingerprint, Headers, Many, Seconds, StateName, TaskId
 from scoresheet.documents.tool import RequestCopy, Response
 
 V1_FIELDS = frozenset({"task_id", "prompt", "tools", "calls", "expected"})
@@ -24,6 +24,23 @@ class ToolReference(Document):
     name: str
     schema_sha256: Fingerprint
     """`sha256:` and the digest of the bytes of `tools/<name>.json`, when that file exists."""
+
+
+class CallState(Document):
+    """In which state of a scenario a call is answered, and which one it leads to."""
+
+    rule = "task"
+    scenario: StateName
+    requires: StateName | None = None
+    """The call is answered in this state only; in any that no other call of its fingerprint requires, when absent."""
+    sets: StateName | None = None
+    """The scenario's state once the call was answered; the same as before when absent."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "CallState":
+        if self.requires is None and self.sets is None:
+            raise ValueError("a call's state says what it requires, what it sets, or both")
+        return self
 
 
 class Call(Document):
@@ -40,6 +57,8 @@ class Call(Document):
     response_base64: str | None = None
     fault: Literal["connection_reset", "timeout", "truncated"] | None = None
     stream: Many[Annotated[int, Field(ge=0)]] = ()
+    state: CallState | None = None
+    """Only in tasks with `scenarios`."""
 
     @model_validator(mode="after")
     def _one_body(self) -> "Call":
@@ -115,6 +134,8 @@ class Task(Document):
     tools: Many[ToolReference] = ()
     calls: Many[Call] = ()
     expected: dict[str, JsonValue] = {}
+    scenarios: dict[StateName, Annotated[Many[StateName], Field(min_length=1)]] = {}
+    """Scenario → its states, the one that each episode begins in first."""
     kind: Literal["replay", "workspace", "drill"] = "replay"
     card: JsonValue = None
     oracle: Oracle | None = None
@@ -134,6 +155,14 @@ class Task(Document):
         if origin is not None and origin not in known and not origin.startswith("other: "):
             raise ValueError(f"origin is one of {', '.join(known)} or `other: …`")
         return origin
+
+    @field_validator("scenarios")
+    @classmethod
+    def _each_state_once(cls, scenarios: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for scenario, states in scenarios.items():
+            if len(set(states)) < len(states):
+                raise ValueError(f"the scenario {scenario} names a state twice")
+        return scenarios
 
     def v2_fields(self) -> tuple[str, ...]:
         """What this task uses that `tool-replay-v1` can't hold: JSON pointers, empty for a v1 task."""

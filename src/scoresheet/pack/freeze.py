@@ -15,7 +15,7 @@ from scoresheet.documents.manifest import DEFAULT_REPEATS, Exclusion, FrozenFile
 from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused
-from scoresheet.pack import fingerprint, workspaces
+from scoresheet.pack import fingerprint, states, workspaces
 from scoresheet.pack.toolbox import Toolbox
 
 MANIFEST = "manifest.json"
@@ -225,6 +225,7 @@ def _task_findings(path: str, task: Task, toolbox: Toolbox) -> Iterator[Finding]
         mend = f"keep drills elsewhere, and say so: --exclude-task {task.task_id}=drill"
         yield Finding("task-drill", f"{path}#/kind", what, mend)
     yield from workspaces.task_findings(path, task)
+    yield from states.findings(path, task)
     if isinstance(task.card, dict):
         for name in _DERIVED:
             if name in task.card:

@@ -17,6 +17,7 @@ from scoresheet.errors import Finding, Refused
 from scoresheet.pack import body as bodies
 from scoresheet.pack import fingerprint
 from scoresheet.pack.toolbox import Toolbox
+from scoresheet.record import states
 from scoresheet.record import tools as inference
 from scoresheet.record.exchange import Exchange
 from scoresheet.record.redact import Redaction
@@ -40,6 +41,8 @@ class Draft:
     """Tools that a description of the API names: the task offers them all."""
     members: Mapping[str, JsonValue] = field(default_factory=dict)
     """More members of the task file: `tags`, `origin`, `limits`…"""
+    states: bool = False
+    """Write down the states that the calls went through (`states.infer`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Changes:
     """Tools that the task's calls use."""
     findings: tuple[Finding, ...]
     """Warnings."""
+    scenarios: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Scenario → its states, of the task."""
 
 
 def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Changes:
@@ -97,7 +102,7 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
         for request, what in inference.unfit(tools, (exchange.request for exchange in draft.sent))
     )
     kept = {place: data for place, data in changed.items() if files.get(place) != data}
-    return Changes(kept, tuple(sorted(used)), findings)
+    return Changes(kept, tuple(sorted(used)), findings, task.get("scenarios", {}))
 
 
 _WIDEN = "widen inputSchema in the tool's file, when the call is right"
@@ -139,14 +144,30 @@ def _earlier(data: bytes, place: str) -> _Earlier:
 
 
 def _task(draft: Draft, names: Sequence[str], texts: Mapping[str, bytes], toolbox: Toolbox) -> dict[str, JsonValue]:
+    calls = [_call(exchange, toolbox) for exchange in draft.redaction.exchanges]
     return {
         "task_id": draft.task_id,
         "prompt": draft.prompt,
         "tools": [_reference(name, texts[name]) for name in names],
-        "calls": [_call(exchange, toolbox) for exchange in draft.redaction.exchanges],
+        "calls": calls,
         "expected": dict(draft.expected),
+        **(_with_states(draft, calls, toolbox) if draft.states else {}),
         **draft.members,
     }
+
+
+def _with_states(draft: Draft, calls: Sequence[dict[str, JsonValue]], toolbox: Toolbox) -> dict[str, JsonValue]:
+    """The task's scenarios; each call is given what it says of them."""
+    reading = frozenset(name for name, tool in toolbox.by_name.items() if _reads(tool))
+    found = states.infer(draft.redaction.exchanges, [call["request_fingerprint"] for call in calls], reading)
+    for call, state in zip(calls, found.calls, strict=True):
+        if state is not None:
+            call["state"] = state
+    return {"scenarios": found.scenarios} if found.scenarios else {}
+
+
+def _reads(tool: Tool) -> bool:
+    return isinstance(tool.annotations, dict) and tool.annotations.get("readOnlyHint") is True
 
 
 def _tool_text(tool: Tool) -> bytes:

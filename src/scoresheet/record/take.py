@@ -52,6 +52,8 @@ class Settings:
     """The program that carries MCP over stdio to an address."""
     https: bool = False
     """Also record calls to the services' own `https` addresses."""
+    states: bool = False
+    """Write down the states that the calls went through."""
     quiet_command: bool = False
     """Keep the command's stderr to ourselves; it is shown when the command fails."""
 
@@ -71,6 +73,8 @@ class Take:
     warnings: tuple[Finding, ...]
     files: tuple[str, ...]
     """Files of the pack that changed."""
+    scenarios: Mapping[str, JsonValue]
+    """Scenario → the states that the calls went through."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The facts for `--json`."""
@@ -87,6 +91,7 @@ class Take:
             "dropped_headers": dict(self.dropped_headers),
             "warnings": [str(warning) for warning in self.warnings],
             "files": list(self.files),
+            **({"scenarios": dict(self.scenarios)} if self.scenarios else {}),
         }
 
 
@@ -114,11 +119,17 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
     _no_secret_in_tools(plan, heard.tools, redaction)
     expected = _without_secrets(plan, answer, redaction)
     hosts = {upstream.name: upstream.place for upstream in settings.upstreams}
-    draft = recorded.Draft(plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, tools, plan.members)
+    draft = recorded.Draft(
+        plan.task_id, plan.prompt, expected, exchanges, redaction, hosts, tools, plan.members, settings.states
+    )
     with commit.locked(settings.pack):
         changes = recorded.add(draft, commit.read(settings.pack), settings.replace)
         commit.write(settings.pack, changes.files)
     warnings = [problem for problem in (*problems, *heard.findings) if problem.severity == "warning"]
+    if settings.states and not changes.scenarios:
+        what = "no answer changed with what was written: the task has no states"
+        mend = "let the command read again what it wrote"
+        warnings.append(Finding("record-states", plan.task_id, what, mend, "warning"))
     if plan.expected is not None and isinstance(answer, dict) and not _matches(plan.expected, answer):
         what = "the command's own answer is not the expected one"
         warnings.append(Finding("record-answer", plan.task_id, what, "look which of the two is wrong", "warning"))
@@ -133,6 +144,7 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
         redaction.dropped_headers,
         (*warnings, *changes.findings),
         tuple(sorted(changes.files)),
+        changes.scenarios,
     )
 
 

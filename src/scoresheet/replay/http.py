@@ -922,6 +922,7 @@ def _missed(answer: Miss, nearest: Nearest | None) -> dict[str, JsonValue]:
         "kind": answer.kind,
         "nearest": nearest and {"method": nearest.method, "path": nearest.path},
         "difference": list(nearest.difference) if nearest else [],
+        **({"states": dict(answer.states)} if answer.states else {}),
         **({"what": _NO_WEBSOCKETS} if "websocket" in answer.request.header("upgrade").lower() else {}),
     }
 
@@ -960,9 +961,20 @@ def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: A
         "schema_errors": answer.verdict.errors,
         "ignored": answer.verdict.ignored,
         "nearest": nearest,
+        **_states_of(answer),
         "body": journals.body_text(request.body),
     }
     return journals.tail(members)
+
+
+def _states_of(answer: Answer) -> dict[str, JsonValue]:
+    """What the journal says of states, where a task has scenarios."""
+    match answer:
+        case Hit(recorded) if recorded.call.state is not None:
+            return {"state": recorded.call.state.model_dump(mode="json")}
+        case Miss(states=states) if states:
+            return {"states": dict(states)}
+    return {}
 
 
 class _Streams:

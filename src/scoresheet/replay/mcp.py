@@ -216,7 +216,7 @@ class Surface:
     def _recorded(self, method: str, params: dict[str, JsonValue]) -> bytes | None:
         """A recorded result that is read without being a call: lists, and what the server told of itself."""
         looked = self._tape.look_call(mcp_calls.name_of(method), mcp_calls.body_of(params))
-        if not isinstance(looked, Found):
+        if not isinstance(looked, Found) or not looked.hits:
             return None
         first = looked.hits[0].recorded.response()
         return first.body if _media(first) == MCP_RESULT and _is_object(first.body) else None

@@ -4,11 +4,15 @@ A `Tape` is one task's recordings, compiled once and shared by every episode of 
 is one episode's place on it. Any number of threads may ask one session: its only state are counters, and each is moved
 by one `next` of an `itertools.count`, which the interpreter does as one step; two askers never get the same place of a
 sequence, nor the same call number. The price of a request does not depend on how many calls are recorded.
+
+Where a task has scenarios, a call is answered by what was recorded in the state that the episode is in, and may lead to
+another. The state and the place in its sequence move as one step: who asks from several threads gives a lock (`turns`).
 """
 
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -86,7 +90,9 @@ class Miss:
     tape: "Tape" = field(repr=False)
     repeated: bool = False
     recorded_count: int = 0
-    """How often this very request was recorded: above 0 when the kind is `exhausted`."""
+    """How often this very request was recorded, in this state: above 0 when the kind is `exhausted`."""
+    states: tuple[tuple[str, str], ...] = ()
+    """Scenario → the state that the episode was in, where the task has scenarios."""
 
     def nearest(self) -> Nearest | None:
         """The recorded request most like this one, with readable lines of difference; `None` when none is known.
@@ -119,6 +125,12 @@ class Found:
     """Answer of the first call, the second…; v1 answers every time with the first entry."""
     beyond: Hit | Miss
     """Answer of every call after those."""
+    counter: str
+    """Which of the episode's counters tells the place."""
+    scenario: str = ""
+    """The scenario whose state decides; empty when none does, and then the rest is so too."""
+    in_state: Mapping[str, "Found"] = field(default_factory=dict)
+    """State → what answers in it. In any other state it is what stands above."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +156,8 @@ class Tape:
     """Offered tools whose arguments can't be checked: no `tools/<name>.json` or no `http` (v1), or no schema."""
     vary: frozenset[str]
     """Lower-case names of every header that can change an answer of this tape."""
+    first_states: Mapping[str, str]
+    """Scenario → the state that each episode begins in."""
     sequences: Mapping[str, tuple[Recorded, ...]]
     _toolbox: Toolbox
     _validators: Mapping[str, Any]
@@ -191,6 +205,7 @@ class Tape:
             vary=frozenset(
                 header.lower() for tool in tools.values() if tool.http is not None for header in tool.http.vary
             ),
+            first_states={scenario: states[0] for scenario, states in task.scenarios.items()},
             sequences={key: tuple(entries) for key, entries in sequences.items()},
             _toolbox=toolbox,
             _validators={
@@ -236,6 +251,10 @@ class Tape:
         """A tool as the pack describes it; one that it has no file for is nothing but a name."""
         return self._toolbox.by_name.get(name) or Tool(name=name)
 
+    def find(self, request: Request) -> tuple[Tool, JsonValue] | None:
+        """The tool of the pack that a request calls, and its arguments; `None` when it calls none."""
+        return self._toolbox.find(request)
+
     def refuse(self, request: Request) -> Absent:
         """A request that no recording can answer, whatever its fingerprint: a tunnel, a protocol upgrade."""
         return Absent(Miss("no_match", self._digest(request), _UNCHECKED, request, self))
@@ -243,16 +262,11 @@ class Tape:
     def nearest(self, miss: Miss) -> Nearest | None:
         """See `Miss.nearest`."""
         asked = miss.request
-        if miss.recorded_count:
+        if miss.kind in ("exhausted", "wrong_state"):
             first = self.sequences[miss.fingerprint][0].call.request
             method, path = (first.method, first.path) if first else (asked.method, asked.target)
-            count = miss.recorded_count
-            return Nearest(
-                fingerprint=miss.fingerprint,
-                method=method,
-                path=path,
-                difference=(f"recorded {count} time{'s' * (count != 1)}, asked once more",),
-            )
+            difference = tuple(self._same_request(miss))
+            return Nearest(fingerprint=miss.fingerprint, method=method, path=path, difference=difference)
         best: tuple[int, int, Recorded, tuple[str, ...]] | None = None
         own = self._parts(asked)
         for recorded in self._candidates(asked):
@@ -272,6 +286,22 @@ class Tape:
             fingerprint=recorded.fingerprint, method=copy.method, path=path, difference=(*lines[:_LINES], *more)
         )
 
+    def _same_request(self, miss: Miss) -> Iterable[str]:
+        """Why what was recorded of this very request does not answer it."""
+        states = {call.state.scenario: call.state for call in self._calls(miss.fingerprint) if call.state is not None}
+        now = dict(miss.states)
+        if miss.kind == "wrong_state":
+            for scenario in states:
+                known = sorted({call.state.requires or "" for call in self._calls(miss.fingerprint) if call.state})
+                yield f"state {scenario}: recorded in {' and '.join(known)}, asked in {now.get(scenario)}"
+            return
+        count = miss.recorded_count
+        within = "".join(f" in the state {now[scenario]} of {scenario}" for scenario in states if scenario in now)
+        yield f"recorded {count} time{'s' * (count != 1)}{within}, asked once more"
+
+    def _calls(self, digest: str) -> tuple[Call, ...]:
+        return tuple(recorded.call for recorded in self.sequences[digest])
+
     def _look(self, request: Request, verdict: Verdict) -> Looked:
         digests, ignored = self._digests(request)
         if ignored:
@@ -284,12 +314,39 @@ class Tape:
     def _found(self, digest: str, sequence: tuple[Recorded, ...], verdict: Verdict, request: Request) -> Found:
         if self.protocol == "tool-replay-v1":
             sequence = (sequence[0],) * len(sequence)
+        elif self.first_states:
+            return self._found_by_state(digest, sequence, verdict, request)
+        return self._sequence(digest, sequence, verdict, request, digest)
+
+    def _sequence(
+        self, digest: str, sequence: tuple[Recorded, ...], verdict: Verdict, request: Request, counter: str
+    ) -> Found:
         beyond: Hit | Miss
         if self.protocol == "tool-replay-v1" or self.on_exhausted == "last":
             beyond = Hit(sequence[-1], True, verdict)
         else:
             beyond = Miss("exhausted", digest, verdict, request, self, True, len(sequence))
-        return Found(digest, verdict, tuple([Hit(recorded, False, verdict) for recorded in sequence]), beyond)
+        hits = tuple([Hit(recorded, False, verdict) for recorded in sequence])
+        return Found(digest, verdict, hits, beyond, counter)
+
+    def _found_by_state(self, digest: str, sequence: tuple[Recorded, ...], verdict: Verdict, request: Request) -> Found:
+        by_state: dict[str, list[Recorded]] = {}
+        scenario = ""
+        for recorded in sequence:
+            state = recorded.call.state
+            by_state.setdefault((state and state.requires) or "", []).append(recorded)
+            scenario = scenario or (state.scenario if state else "")
+        anywhere = tuple(by_state.pop("", ()))
+        found = {
+            name: self._sequence(digest, tuple(entries), verdict, request, f"{digest} {name}")
+            for name, entries in by_state.items()
+        }
+        if anywhere:
+            return replace(
+                self._sequence(digest, anywhere, verdict, request, digest), scenario=scenario, in_state=found
+            )
+        wrong = Miss("wrong_state", digest, verdict, request, self)
+        return Found(digest, verdict, (), wrong, digest, scenario, found)
 
     def _digests(self, request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Fingerprints to look up, in order; the ignore rules that removed something."""
@@ -369,6 +426,12 @@ class Session:
     max_tool_calls: int | None = None
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     _counters: dict[str, "itertools.count[int]"] = field(default_factory=dict)
+    turns: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Entered while the states of scenarios move: a lock, when several threads ask."""
+    _states: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._states = dict(self.tape.first_states)
 
     def ask(self, request: Request) -> Answer:
         """The answer to a request at a recorded API's door."""
@@ -379,16 +442,32 @@ class Session:
         return self.take(self.tape.look_call(name, arguments))
 
     def take(self, looked: Looked) -> Answer:
-        """The answer to what the tape knows, moving this episode's counters by one call."""
+        """The answer to what the tape knows, moving this episode's counters, and its states, by one call."""
         if self.max_tool_calls is not None and next(self._numbers) > self.max_tool_calls:
             return capped(looked)
-        if isinstance(looked, Absent):
-            return looked.miss
-        counter = self._counters.get(looked.fingerprint)
+        if isinstance(looked, Found) and not looked.scenario:
+            answer = self._next(looked)
+        else:
+            with self.turns:
+                answer = looked.miss if isinstance(looked, Absent) else self._step(looked)
+                if isinstance(answer, Miss) and self._states:
+                    return replace(answer, states=tuple(self._states.items()))
+        return answer
+
+    def _step(self, looked: Found) -> Hit | Miss:
+        answer = self._next(looked.in_state.get(self._states.get(looked.scenario, ""), looked))
+        if isinstance(answer, Hit):
+            state = answer.recorded.call.state
+            if state is not None and state.sets is not None:
+                self._states[state.scenario] = state.sets
+        return answer
+
+    def _next(self, found: Found) -> Hit | Miss:
+        counter = self._counters.get(found.counter)
         if counter is None:
-            counter = self._counters.setdefault(looked.fingerprint, itertools.count())
+            counter = self._counters.setdefault(found.counter, itertools.count())
         place = next(counter)
-        return looked.hits[place] if place < len(looked.hits) else looked.beyond
+        return found.hits[place] if place < len(found.hits) else found.beyond
 
 
 def capped(looked: Looked) -> Capped:

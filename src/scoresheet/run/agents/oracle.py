@@ -33,11 +33,13 @@ def oracle() -> Agent:
 def solution(task: Task, work: "Work | None" = None) -> dict[str, JsonValue]:
     """What the oracle agent does: requests in their recorded order, the reference solution, and the answer.
 
-    v1 recordings hold no readable request, so there only the answer is given. A recorded timeout is not waited for.
+    v1 recordings hold no readable request, so there only the answer is given. A recorded timeout is not waited for,
+    unless what follows was recorded in the state that it led to.
     """
     requests: list[dict[str, JsonValue]] = []
     for call in task.calls:
-        if call.request is None or call.fault == "timeout":
+        moves = call.state is not None and call.state.sets is not None
+        if call.request is None or (call.fault == "timeout" and not moves):
             continue
         request = call.request.as_request()
         headers = list(request.headers)
