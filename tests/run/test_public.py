@@ -3,12 +3,16 @@
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from scoresheet.cli.app import run
 from scoresheet.documents.dns_record import DnsRecord
 from scoresheet.pack import freezer
 from scoresheet.pack.folder import Pack
@@ -100,13 +104,16 @@ def perform(pack, out, agent, sandbox=BwrapSandbox, mounts=()):
     return row, names, calls, folder
 
 
-def answered(found):
-    """The names that were asked and the calls, of an episode that went right."""
+def answered(found, upstream="api"):
+    """The names that were asked and the calls, of an episode that went right and had no other way out."""
     row, names, calls, folder = found
+    checks = {each["name"]: each["verdict"] for each in json.loads((folder / "evidence.json").read_text())["checks"]}
+    assert checks["network"] == "holds"
+    assert {checks[name] for name in checks if name.startswith(("tcp", "udp"))} <= {"denied", "not_applicable"}
     said = (folder / "stdout").read_text() + (folder / "stderr").read_text()
     assert (row["success"], row["unauthorized"], row["isolation"]) == (1, 0, "proved"), said
     assert {each.outcome for each in calls} == {"hit"}
-    assert {each.upstream for each in calls} == {"api"}
+    assert {each.upstream for each in calls} == {upstream}
     return {each.name: each.answer for each in names if each.type == "A"}, [each.path for each in calls]
 
 
@@ -219,6 +226,7 @@ def test_the_openai_sdk_calls_the_public_host(tmp_path, pack):
 
 @pytest.mark.long
 def test_java_calls_the_public_host(tmp_path, pack):
+    assert shutil.which("javac"), "apt-get install default-jdk-headless"
     classes = tmp_path / "classes"
     subprocess.run(["javac", "-d", classes, CLIENTS / "WithJava.java"], check=True)
     names, paths = answered(perform(pack, tmp_path / "run", f"java -cp {classes} WithJava", mounts=(classes,)))
@@ -227,6 +235,7 @@ def test_java_calls_the_public_host(tmp_path, pack):
 
 @pytest.mark.long
 def test_go_calls_the_public_host(tmp_path, pack):
+    assert shutil.which("go"), "apt-get install golang-go"
     program = tmp_path / "with_go"
     subprocess.run(
         ["go", "build", "-o", program, CLIENTS / "with_go.go"], check=True, env=os.environ | {"GO111MODULE": "off"}
@@ -236,7 +245,55 @@ def test_go_calls_the_public_host(tmp_path, pack):
 
 
 def test_git_clones_from_the_recorded_host(tmp_path, pack):
-    row, _, calls, folder = perform(pack, tmp_path / "run", str(CLIENTS / "with_git.sh"))
-    assert row["success"] == 1, (folder / "stderr").read_text() + str([(each.path, each.outcome) for each in calls])
-    assert row["unauthorized"] == 0
-    assert calls[0].path == "/shop.git/info/refs?service=git-upload-pack"
+    _, paths = answered(perform(pack, tmp_path / "run", str(CLIENTS / "with_git.sh")))
+    assert paths[0] == "/shop.git/info/refs?service=git-upload-pack"
+
+
+class Git(BaseHTTPRequestHandler):
+    """git's own server, behind its CGI program."""
+
+    projects = Path()
+
+    def log_message(self, format, *args):
+        pass
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        size = int(self.headers.get("content-length", 0))
+        asked = {"REQUEST_METHOD": self.command, "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_LENGTH": str(size)}
+        asked |= {"CONTENT_TYPE": self.headers.get("content-type", ""), "GIT_HTTP_EXPORT_ALL": "1"}
+        asked |= {"GIT_PROTOCOL": self.headers.get("git-protocol", ""), "GIT_PROJECT_ROOT": str(self.projects)}
+        asked |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+        words = ["git", "http-backend"]
+        done = subprocess.run(
+            words, input=self.rfile.read(size), capture_output=True, check=True, env=os.environ | asked
+        )
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        self.send_response_only(200)
+        for line in head.decode().splitlines():
+            self.send_header(*line.split(": ", 1))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+
+def test_git_clones_as_it_was_recorded_by_its_own_protocol(tmp_path):
+    tuple(repository(tmp_path))  # makes it
+    handler = type("Projects", (Git,), {"projects": tmp_path})
+    root, clone = (
+        tmp_path / "pack",
+        script(tmp_path, 'GIT_CONFIG_GLOBAL=/dev/null git clone -q "$API/shop.git" "$(mktemp -d)/shop"'),
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        upstream = f"API=http://127.0.0.1:{server.server_address[1]}"
+        words = ["record", str(root), "--task", "t", "--prompt", "p", "--expect-stdout", "--upstream", upstream]
+        assert run([*words, "--", clone]) == 0
+        server.shutdown()
+    freezer.write(root, Settings(protocol="tool-replay-v2", upstreams=(("API", HOST),), repeats=1))
+    pack = Pack.open(root)
+    write_card(pack, lambda card: card["controls"].update(tool_allowlist=[]))
+    _, paths = answered(perform(pack, tmp_path / "run", str(CLIENTS / "with_git.sh")), "API")
+    assert paths == ["/shop.git/info/refs?service=git-upload-pack", *["/shop.git/git-upload-pack"] * 2]
