@@ -21,7 +21,12 @@ _MOST_TOLD = 20
 
 @click.command()
 @click.argument("pack", type=click.Path(exists=True, file_okay=False))
-@click.option("--agent", required=True, metavar="SPEC", help="A command line, or py:FILE_OR_MODULE:FUNCTION.")
+@click.option(
+    "--agent",
+    required=True,
+    metavar="SPEC",
+    help="A command line, py:FILE_OR_MODULE:FUNCTION, or one of the ready-made agents below.",
+)
 @click.option(
     "--seat", callback=seats.label, metavar="LABEL", help="Who or what runs this: without a seat nothing is run."
 )
@@ -52,6 +57,9 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     report is admissible when the protocol card (PACK/card.yaml) is complete and nothing else is amiss; what is known
     to make it a draft is said before the first episode. Exit 1: nothing could be started.
 
+    Ready-made agents: openai-tools, codex, claude-code, mini-swe-agent. They need --model, and what they do of
+    their own is in docs/ready-made.md.
+
     \b
     Example: scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a
              scoresheet run billing-v3 --agent py:agent.py:solve --seat laptop-a --out runs/a --resume
@@ -59,6 +67,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.errors import Incomplete
     from scoresheet.run import journal, local
+    from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.agents.spec import agent_of
     from scoresheet.run.models import Models
     from scoresheet.run.prepare import Asked, plan_of
@@ -75,6 +84,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
     plan = plan_of(opened, agent.identity, asked, pack_verified=True, admission=admission)
     models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+    refuse_unready(agent.needs, tuple(models.doors), models.controls, bool(opened.tools))
     plan = plan.model_copy(update={"model_endpoints": models.places})
     for note in agent.notes:
         say(f"note: {note}")

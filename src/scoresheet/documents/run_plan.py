@@ -10,6 +10,7 @@ from pydantic import Field
 from scoresheet import canonical
 from scoresheet.documents.manifest import Exclusion, Protocol
 from scoresheet.documents.model import Many, Seconds, Sha256, TaskId, ToolDocument
+from scoresheet.documents.model_recording import ModelKind
 
 Status = Literal["running", "finished", "interrupted", "incomplete", "aborted"]
 Isolation = Literal["bwrap", "none"]
@@ -59,7 +60,7 @@ class AgentIdentity(ToolDocument):
     """Which agent ran, without host paths."""
 
     rule = "run"
-    kind: Literal["command", "python", "null", "oracle"]
+    kind: Literal["command", "python", "ready", "null", "oracle"]
     spec: str
     """As given to `--agent`, with directories of the host left out."""
     sha256: Sha256
@@ -80,6 +81,18 @@ class Host(ToolDocument):
     os: str | None = None
     """The distribution, such as `Debian GNU/Linux 12 (bookworm)`."""
     memory_bytes: int | None = None
+
+
+class ReplayedModel(ToolDocument):
+    """Where a model's answers came from that were not asked for anew."""
+
+    rule = "run"
+    recording_sha256: Sha256
+    """Digest of the recording: it names every call of every episode."""
+    run: str
+    """Name of the run directory in which it lies."""
+    endpoints: Many[str] = ()
+    """`host:port` from which the answers came when they were recorded; nothing was sent there now."""
 
 
 class RunPlan(ToolDocument):
@@ -129,6 +142,12 @@ class RunPlan(ToolDocument):
     """Of the card's `controls.lockfile`, where a file of that name was found; a card may name its digest instead."""
     model_endpoints: Many[str] = ()
     """`host:port` of every model endpoint that the episodes could reach through the model door."""
+    model_kinds: Many[ModelKind] = ()
+    """Which models' doors the episodes had, to an endpoint or to a recording."""
+    model_replayed: ReplayedModel | None = None
+    """The recording that answered in the model's place; `null`: there was no model, or it answered itself."""
+    model_recording_sha256: Sha256 | None = None
+    """Digest of recording.json, with which the run's own model calls were sealed at its end."""
     status: Status = "running"
     draft: Many[str] = ()
     """Why the report of this run can only be a draft."""

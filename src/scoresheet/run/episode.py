@@ -47,7 +47,8 @@ GRADING = "grading"
 """Folder of what the tests said."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _OWN_PATH = f"{PROGRAMS}/bin"
-_STDIO = f"{_OWN_PATH}/scoresheet-mcp"
+_INSIDE = ((f"{_OWN_PATH}/scoresheet-mcp", "mcp_stdio.py"), (f"{_OWN_PATH}/scoresheet-call", "call_tool.py"))
+"""Programs on an agent's PATH, where there are tools."""
 
 Watch = Callable[[Opened], AbstractContextManager[object]]
 """Told of every sandbox whose agent runs, so that it can be stopped from outside."""
@@ -128,7 +129,7 @@ def _run(
         sockets = {name: each for name, each in opened.sockets.items() if not name.startswith(MODEL_DOORS)}
         with (
             server.episode(sockets, doors, session, journal, on_refusal=refused, public=hosts) as view,
-            spec.models.episode(opened, folder, spec.episode.seed, limits.max_tool_calls) as called,
+            spec.models.episode(opened, folder, spec.episode, limits.max_tool_calls) as called,
         ):
             launch = _launch(spec, opened, limits, hosts)
             with watch(opened):
@@ -162,7 +163,7 @@ def _run(
         started_at=started_at,
         host=spec.host,
         left=None if found is None else found.left,
-        models=called.observation() if spec.models.doors else None,
+        models=called.observation() if spec.models.kinds else None,
     )
     if found is not None and by_work(spec.task) and completed(seen):
         seen = replace(seen, graded=_graded(spec, limits, found, place, watch))
@@ -249,9 +250,10 @@ def speaks_mcp(task: Task) -> bool:
     )
 
 
-def stdio_program() -> bytes:
-    """Source of `scoresheet-mcp`, by which clients that speak MCP over stdio come to the door."""
-    return (importlib.resources.files("scoresheet.sandbox.inside") / "mcp_stdio.py").read_bytes()
+def tool_programs() -> tuple[tuple[str, bytes], ...]:
+    """`scoresheet-mcp`, for clients that speak MCP over stdio, and `scoresheet-call`, for shells: path, source."""
+    folder = importlib.resources.files("scoresheet.sandbox.inside")
+    return tuple((path, (folder / name).read_bytes()) for path, name in _INSIDE)
 
 
 def _doors(spec: EpisodeSpec) -> dict[str, str]:
@@ -276,7 +278,7 @@ def _sandbox_spec(spec: EpisodeSpec, limits: RunLimits, place: Path, hosts: Publ
         ),
         binds=spec.agent.binds,
         files=((TASK, view), *public.files(hosts), *spec.agent.files, *spec.agent.private(spec.task, spec.work)),
-        programs=((_STDIO, stdio_program()),) if MCP_DOOR in doors else (),
+        programs=tool_programs() if MCP_DOOR in doors else (),
         workspace=None if spec.work is None else place,
         workspace_writable=spec.work is None or spec.work.writable,
         workspace_bytes=0 if spec.work is None else spec.work.size_bytes,

@@ -1,21 +1,27 @@
 """The models that a run's agents may call: their doors, what an agent is told of them, and what they saw."""
 
 import contextlib
+import functools
+import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.protocol_card import Controls
 from scoresheet.errors import Refused, Usage
-from scoresheet.model.door import ModelDoor, no_server_tools
+from scoresheet.model.door import DoorView, ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog
 from scoresheet.model.observed import Exchange, Observation, Pinned, observe
+from scoresheet.model.playback import PlaybackDoor
 from scoresheet.model.upstream import DUMMY_KEY, KINDS, VARIABLES, Kind, ModelUpstream, refuse_recorded
 from scoresheet.model.wire import parts
 from scoresheet.model.wire.parts import Asked
+from scoresheet.run.model_recording import Recorded
+from scoresheet.run.plan import Episode
 from scoresheet.sandbox.spec import Door, Opened
 
 MODEL_DOORS = "model-"
@@ -30,6 +36,8 @@ class Models:
     doors: Mapping[Kind, ModelDoor] = field(default_factory=dict)
     controls: Controls | None = None
     """`None` without a card that holds: then nothing is compared."""
+    recorded: Recorded | None = None
+    """What answers in the models' place: then there is no endpoint."""
 
     @classmethod
     def of(
@@ -39,10 +47,10 @@ class Models:
 
         `recorded`: the pack's own services, name → place, as its manifest says; `card`: as it stands, `None` without.
         """
-        controls = parts.obj(card).get("controls")
+        controls = parts.obj(parts.obj(card).get("controls"))
         published = parts.obj(parts.obj(parts.obj(card).get("publishing")).get("upstreams"))
         recorded = {**recorded, **{name: place for name, place in published.items() if isinstance(place, str)}}
-        if endpoints and parts.obj(controls).get("network") == "denied":
+        if endpoints and controls.get("network") == "denied":
             mend = "leave --model out, or change the card: controls: {network: model_only}"
             raise Usage("the card allows no model: its network is denied", "--model", mend)
         upstreams = [ModelUpstream.parse(text) for text in endpoints]
@@ -56,11 +64,17 @@ class Models:
         for upstream in upstreams:
             refuse_recorded(upstream, recorded)
         doors = {upstream.kind: ModelDoor(upstream, named.get(upstream.kind)) for upstream in upstreams}
-        try:
-            held = Controls.from_value(controls, "card.yaml#/controls") if isinstance(controls, dict) else None
-        except Refused:
-            held = None
-        return cls(doors, held)
+        return cls(doors, _held(card))
+
+    @classmethod
+    def replayed(cls, recorded: Recorded, card: JsonValue) -> "Models":
+        """A recording in the models' place."""
+        return cls({}, _held(card), recorded)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Which models there are."""
+        return tuple(self.doors) if self.recorded is None else self.recorded.kinds
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -74,29 +88,46 @@ class Models:
 
     def sandbox_doors(self) -> tuple[Door, ...]:
         """Their doors in the sandbox."""
-        return tuple(Door(MODEL_DOORS + kind, _FIRST_PORT + KINDS.index(kind)) for kind in self.doors)
+        return tuple(Door(MODEL_DOORS + kind, _FIRST_PORT + KINDS.index(kind)) for kind in self.kinds)
 
     def environment(self, urls: Mapping[str, str]) -> dict[str, str]:
-        """What an agent finds: addresses, and keys that are none."""
+        """What an agent finds: addresses, keys that are none, and what the card pins of its side."""
         found: dict[str, str] = {}
-        for kind in self.doors:
+        for kind in self.kinds:
             address, key = VARIABLES[kind]
             found[address] = urls[MODEL_DOORS + kind] + ("/v1" if kind == "openai" else "")
             found[key] = DUMMY_KEY
+        if self.kinds and self.controls is not None:
+            found["SCORESHEET_TEMPERATURE"] = f"{self.controls.temperature:.15g}"
+            found["SCORESHEET_TOOL_ALLOWLIST"] = json.dumps(self.controls.tool_allowlist)
+            if self.controls.model is not None:
+                found["SCORESHEET_MODEL"] = self.controls.model
         return found
 
     @contextlib.contextmanager
-    def episode(self, opened: Opened, folder: Path, seed: int, max_tool_calls: int | None) -> Iterator["Watch"]:
-        """Serve the doors of one episode; a tool that is not allowed, or one call too many, stops it."""
-        watch = Watch(opened, self._pinned(seed, max_tool_calls))
+    def episode(self, opened: Opened, folder: Path, episode: Episode, max_tool_calls: int | None) -> Iterator["Watch"]:
+        """Serve the doors of one episode; a tool that is not allowed, or one call too many, stops it.
+
+        Where the models are replayed, so does a call that was not recorded.
+        """
+        watch = Watch(opened, self._pinned(episode.seed, max_tool_calls))
         with contextlib.ExitStack() as stack:
-            if self.doors:
+            if self.kinds:
                 log = ModelLog(folder / MODEL_LOG)
                 stack.callback(log.close)
-                for kind, door in self.doors.items():
+                for kind, opening in self._opening(episode):
                     listening = opened.sockets[MODEL_DOORS + kind]
-                    stack.enter_context(door.episode(listening, log, watch.screen, watch.heard))
+                    stack.enter_context(opening(listening, log, screen=watch.screen, on_exchange=watch.heard))
             yield watch
+
+    def _opening(self, episode: Episode) -> Iterator[tuple[Kind, Callable[..., AbstractContextManager[DoorView]]]]:
+        """How each door is opened."""
+        if self.recorded is None:
+            yield from ((kind, door.episode) for kind, door in self.doors.items())
+            return
+        tape = self.recorded.tape(episode)
+        for kind in self.recorded.kinds:
+            yield kind, functools.partial(PlaybackDoor(kind).episode, tape=tape)
 
     def _pinned(self, seed: int, max_tool_calls: int | None) -> Pinned | None:
         if self.controls is None:
@@ -127,6 +158,8 @@ class Watch:
 
     def heard(self, exchange: Exchange) -> None:
         """Take a call that has ended."""
+        if exchange.unrecorded:
+            self._opened.stop("mismatch")
         answered = getattr(exchange.found, "answered", None)
         with self._lock:
             self._exchanges.append(exchange)
@@ -147,6 +180,15 @@ class Watch:
             return observe(exchanges, self._pinned)
         nothing = Pinned(0.0, (), None, frozenset(), 0)
         return replace(observe(exchanges, nothing), controls=(), ending=None)
+
+
+def _held(card: JsonValue) -> Controls | None:
+    """The card's controls, when they hold."""
+    controls = parts.obj(card).get("controls")
+    try:
+        return Controls.from_value(controls, "card.yaml#/controls") if isinstance(controls, dict) else None
+    except Refused:
+        return None
 
 
 def _key(text: str) -> tuple[Kind, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scoresheet.documents.run_plan import AgentIdentity
 from scoresheet.documents.task import Task
+from scoresheet.model.upstream import Kind
 from scoresheet.sandbox.spec import HOME, WORK, Bind
 
 if TYPE_CHECKING:
@@ -36,6 +37,23 @@ def _nothing(task: Task, work: "Work | None" = None) -> Files:
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """What an agent can't do without, where that is known before it runs."""
+
+    name: str
+    kind: Kind
+    """Of the model that it calls."""
+    model: str | None
+    """The model that it was told to use; `None`: the card's."""
+    offers: tuple[str, ...]
+    """Tools that it offers to the model in any case."""
+    offers_with_mcp: tuple[str, ...]
+    """And those that it offers beside tools over MCP."""
+    own: tuple[str, ...]
+    """Its own tools, each offered only when the card names it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An agent, ready to be launched under the agent contract."""
 
@@ -50,6 +68,8 @@ class Agent:
     """Files of one task that only this agent gets; nothing but for the oracle."""
     notes: tuple[str, ...] = ()
     """What a person should know of how the agent was read."""
+    needs: Needs | None = None
+    """`None` where nothing is known."""
 
 
 def inside(path: Path) -> str:
