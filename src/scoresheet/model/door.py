@@ -220,7 +220,6 @@ class DoorView(abc.ABC):
         self._lock = threading.Lock()
         self._told = threading.Condition(self._lock)
         self._untold = 0
-        self._opened = time.monotonic()
         self._over = False
         self._sockets: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
@@ -276,14 +275,14 @@ class DoorView(abc.ABC):
     def _serve(self, client: socket.socket) -> None:
         reader = _Reader(client)
         while not self._over:
-            started, reserved = time.monotonic() - self._opened, 0
+            started, reserved = self._log.elapsed(), 0
             head: RequestHead | None = None
             body = b""
             try:
                 raw = reader.head(_IDLE_S, HEAD_S)
                 if raw is None:
                     return
-                started = time.monotonic() - self._opened
+                started = self._log.elapsed()
                 head = request_head(raw)
                 target = self._upstream.target(head.method, head.target)
                 if target is None:
@@ -333,7 +332,7 @@ class DoorView(abc.ABC):
             raise Bad(403, refused)
 
     def _refuse(self, client: socket.socket, bad: Bad, head: RequestHead | None, body: bytes, started: float) -> None:
-        now = time.monotonic() - self._opened
+        now = self._log.elapsed()
         method, path = ("", "") if head is None else (head.method, head.target)
         headers = () if head is None else without_keys(head)
         kind = self._upstream.kind
@@ -435,7 +434,7 @@ class _LiveView(DoorView):
                 raise Bad(502, "the model's server changes the protocol")
             if head.status >= 200:
                 call.response = head
-        call.first_byte_s = time.monotonic() - self._opened
+        call.first_byte_s = self._log.elapsed()
         call.answer = bytearray()
         head = call.response
         if 300 <= head.status < 400:
@@ -538,7 +537,7 @@ class _LiveView(DoorView):
             response=self._door.masked().feed(bytes(call.answer or b""), last=True),
             started_s=call.started_s,
             first_byte_s=call.first_byte_s,
-            ended_s=time.monotonic() - self._opened,
+            ended_s=self._log.elapsed(),
             fault=call.fault,
             said=call.said,
         )

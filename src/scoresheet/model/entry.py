@@ -35,7 +35,7 @@ class Entry:
     response_headers: Pairs
     response: bytes
     started_s: float
-    """Since the door was opened."""
+    """Since the agent started."""
     first_byte_s: float | None
     ended_s: float
     refused: str | None = None

@@ -5,7 +5,6 @@ import re
 import select
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
@@ -125,7 +124,7 @@ class _PlaybackView(DoorView):
 
     def _again(self, call: Call, entry: Entry) -> Entry:
         """The recorded exchange, at the time of this one."""
-        now = time.monotonic() - self._opened
+        now = self._log.elapsed()
         return replace(
             entry,
             request_headers=kept_headers(call.head),
