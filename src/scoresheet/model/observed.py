@@ -5,13 +5,14 @@ knows: that call is unobserved, unless the answer says what was used.
 """
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from scoresheet.documents.protocol_card import Controls
-from scoresheet.model.wire.parts import Answered, Asked, ToolCall
+from scoresheet.model.wire.parts import Asked, ToolCall, Usage
 from scoresheet.model.wire.reading import Read, Unobserved
 
 Status = Literal["verified", "violated", "unobserved"]
@@ -140,161 +141,199 @@ class Observation:
         return tuple(control for control in self.controls if control.status == "violated")
 
 
-def observe(exchanges: Sequence[Exchange], pinned: Pinned) -> Observation:
-    """What the calls of one episode prove, in the order in which they started."""
-    ordered = sorted(exchanges, key=lambda each: each.started_s)
-    sent = [each for each in ordered if each.refused is None]
-    reads = [each.found for each in sent if isinstance(each.found, Read)]
-    blind = len(sent) - len(reads)
-    answers = [read.answered for read in reads if read.answered is not None]
-    usages = [answer.usage for answer in answers if answer.usage is not None]
-    tool_calls = sum(len(answer.calls) for answer in answers)
-    retries, most_again = _retries(sent)
-    tools = _tools(ordered, pinned, blind)
-    capped = tool_calls > pinned.max_tool_calls
-    controls = (
-        _temperature(reads, pinned, blind),
-        _seed(reads, pinned, blind),
-        _model(reads, pinned, blind),
-        _snapshot(answers, blind),
-        tools,
-        _cap(tool_calls, pinned, blind + sum(read.answered is None for read in reads), bool(sent)),
-        _again(retries, most_again, pinned, blind, bool(sent)),
-    )
-    last = sent[-1] if sent else None
-    unrecorded = tuple(each.refused or "" for each in ordered if each.unrecorded)
-    answering = [answer.model for answer in answers]
-    named = answering if any(answering) else [read.asked.model for read in reads]
-    return Observation(
-        controls=controls,
-        calls=len(sent),
-        refused=len(ordered) - len(sent),
-        unobserved=blind,
-        failed=sum(_failed(each) for each in sent),
-        retries=retries,
-        door_retries=sum(each.by_door for each in sent),
-        tokens_in=sum(usage.input for usage in usages) if usages else None,
-        tokens_out=sum(usage.output for usage in usages) if usages else None,
-        tokens_cached=sum(usage.cached for usage in usages),
-        tokens_reasoning=sum(usage.reasoning for usage in usages),
-        unreported=sum(answer.usage is None and answer.failure is None for answer in answers),
-        models=tuple(dict.fromkeys(name for name in named if name)),
-        tool_calls=tool_calls,
-        most_at_once=_most_at_once(sent),
-        ending="mismatch" if tools.status == "violated" or unrecorded else "tool_cap" if capped else None,
-        gave_up=_error(last) if last is not None and _failed(last) else None,
-        unrecorded=unrecorded,
-    )
+def observe(exchanges: Iterable[Exchange], pinned: Pinned) -> Observation:
+    """What the calls of one episode prove."""
+    observer = Observer(pinned)
+    for each in sorted(exchanges, key=lambda each: each.started_s):
+        observer.take(each)
+    return observer.observation()
 
 
-def _temperature(reads: Sequence[Read], pinned: Pinned, blind: int) -> ControlSeen:
-    def value(read: Read) -> float | None:
-        return read.asked.temperature if read.asked.temperature is not None else _used(read.answered)
+class Observer:
+    """Takes the calls of one episode in the order in which they began, and keeps none of them."""
 
-    return _valued("controls.temperature", f"{pinned.temperature:g}", reads, value, (pinned.temperature,), blind)
+    def __init__(self, pinned: Pinned) -> None:
+        self._pinned = pinned
+        self._sent = self._refused = self._blind = self._failed = self._by_door = 0
+        self._reads = self._unanswered = self._unreported = self._tool_calls = 0
+        self._usage: Usage | None = None
+        self._temperature = _Values("controls.temperature", f"{pinned.temperature:g}", (pinned.temperature,))
+        shown = " or ".join(str(seed) for seed in dict.fromkeys(pinned.seeds))
+        self._seed = _Values("controls.seed", shown, pinned.seeds)
+        self._models: Counter[str] = Counter()
+        self._wrong_models = 0
+        self._asked: dict[str, None] = {}
+        self._answering: Counter[str] = Counter()
+        self._outside: Counter[str] = Counter()
+        self._with_outside = self._screened = 0
+        self._failing: set[str] = set()
+        """Questions whose last answer failed."""
+        self._again: Counter[str] = Counter()
+        self._started, self._ended = array("d"), array("d")
+        self._last: Exchange | None = None
+        self._unrecorded: list[str] = []
+
+    def take(self, exchange: Exchange) -> None:
+        """Take a call."""
+        found = exchange.found
+        if exchange.unrecorded:
+            self._unrecorded.append(exchange.refused or "")
+        if isinstance(found, Read):
+            self._screen(found)
+        if exchange.refused is not None:
+            self._refused += 1
+            return
+        self._sent += 1
+        self._last = exchange
+        self._failed += _failed(exchange)
+        self._by_door += exchange.by_door
+        self._started.append(exchange.started_s)
+        self._ended.append(exchange.ended_s)
+        if isinstance(found, Read):
+            self._read(found)
+            self._retry(exchange, found.asked.input_sha256)
+        else:
+            self._blind += 1
+
+    def observation(self) -> Observation:
+        """What was seen."""
+        pinned, blind = self._pinned, self._blind
+        tools = self._tools()
+        capped = self._tool_calls > pinned.max_tool_calls
+        usage, last = self._usage, self._last
+        return Observation(
+            controls=(
+                self._temperature.seen(blind),
+                self._seed.seen(blind),
+                self._model(),
+                self._snapshot(),
+                tools,
+                self._cap(),
+                self._retries(),
+            ),
+            calls=self._sent,
+            refused=self._refused,
+            unobserved=blind,
+            failed=self._failed,
+            retries=self._again.total(),
+            door_retries=self._by_door,
+            tokens_in=None if usage is None else usage.input,
+            tokens_out=None if usage is None else usage.output,
+            tokens_cached=0 if usage is None else usage.cached,
+            tokens_reasoning=0 if usage is None else usage.reasoning,
+            unreported=self._unreported,
+            models=tuple(self._answering or self._asked),
+            tool_calls=self._tool_calls,
+            most_at_once=_most_at_once(self._started, self._ended),
+            ending="mismatch" if tools.status == "violated" or self._unrecorded else "tool_cap" if capped else None,
+            gave_up=_error(last) if last is not None and _failed(last) else None,
+            unrecorded=tuple(self._unrecorded),
+        )
+
+    def _screen(self, read: Read) -> None:
+        outside = set(self._pinned.outside(read.asked))
+        if read.answered is not None:
+            outside |= set(self._pinned.outside_calls(read.answered.calls))
+        self._screened += 1
+        self._with_outside += bool(outside)
+        self._outside.update(outside)
+
+    def _read(self, read: Read) -> None:
+        asked, answered, pinned = read.asked, read.answered, self._pinned
+        self._reads += 1
+        used = None if answered is None else answered.temperature
+        self._temperature.add(asked.temperature if asked.temperature is not None else used)
+        self._seed.add(asked.seed)
+        name, answering = asked.model or "no model", None if answered is None else answered.model
+        self._models[name if answering in (None, name) else f"{name} answered by {answering}"] += 1
+        right = pinned.model is None or _is(name, pinned.model)
+        self._wrong_models += not right or (answering is not None and not _is(answering, name))
+        if asked.model:
+            self._asked.setdefault(asked.model)
+        if answered is None:
+            self._unanswered += 1
+            return
+        self._tool_calls += len(answered.calls)
+        if answered.model:
+            self._answering[answered.model] += 1
+        if answered.usage is not None:
+            self._usage = answered.usage if self._usage is None else self._usage.plus(answered.usage)
+        self._unreported += answered.usage is None and answered.failure is None
+
+    def _retry(self, exchange: Exchange, question: str) -> None:
+        if question in self._failing:
+            self._again[question] += 1
+        if _failed(exchange):
+            self._failing.add(question)
+        else:
+            self._failing.discard(question)
+
+    def _model(self) -> ControlSeen:
+        pinned = self._pinned.model
+        note = "the card names no model" if pinned is None else ""
+        unknown = not self._reads or self._blind or pinned is None
+        status: Status = "violated" if self._wrong_models else "unobserved" if unknown else "verified"
+        seen = tuple(self._models.most_common())
+        return ControlSeen("controls.model", status, pinned or "none", seen, self._wrong_models, note)
+
+    def _snapshot(self) -> ControlSeen:
+        names = self._answering
+        others = names.total() - max(names.values(), default=0)
+        status: Status = "violated" if others else "verified" if names and not self._blind else "unobserved"
+        note = "the name that answers changed during the episode" if others else ""
+        return ControlSeen("model_snapshot", status, "one", tuple(names.most_common()), others, note)
+
+    def _tools(self) -> ControlSeen:
+        wrong = self._with_outside
+        status: Status = "violated" if wrong else "verified" if self._screened and not self._blind else "unobserved"
+        # names of one call have no order of their own
+        seen = tuple(sorted(self._outside.items(), key=lambda each: (-each[1], each[0])))
+        shown = ", ".join(sorted(self._pinned.tools)) or "no tool"
+        return ControlSeen("controls.tool_allowlist", status, shown, seen, wrong)
+
+    def _cap(self) -> ControlSeen:
+        over = max(self._tool_calls - self._pinned.max_tool_calls, 0)
+        unread = self._blind + self._unanswered
+        status: Status = "violated" if over else "verified" if self._sent and not unread else "unobserved"
+        seen = ((f"{self._tool_calls} tool calls", 1),)
+        return ControlSeen("controls.max_tool_calls", status, str(self._pinned.max_tool_calls), seen, over)
+
+    def _retries(self) -> ControlSeen:
+        retries, most = self._again.total(), max(self._again.values(), default=0)
+        over = max(most - self._pinned.retries, 0)
+        status: Status = "violated" if over else "verified" if self._sent and not self._blind else "unobserved"
+        seen = ((f"{retries} retries", 1),)
+        return ControlSeen("controls.retries", status, str(self._pinned.retries), seen, retries if over else 0)
 
 
-def _used(answered: Answered | None) -> float | None:
-    return None if answered is None else answered.temperature
+class _Values:
+    """A control that every call sends, or does not."""
 
+    def __init__(self, control: str, shown: str, right: tuple[float, ...]) -> None:
+        self._control, self._shown, self._right = control, shown, right
+        self._seen: Counter[str] = Counter()
+        self._wrong = self._missing = 0
 
-def _seed(reads: Sequence[Read], pinned: Pinned, blind: int) -> ControlSeen:
-    shown = " or ".join(str(seed) for seed in dict.fromkeys(pinned.seeds))
-    return _valued("controls.seed", shown, reads, lambda read: read.asked.seed, pinned.seeds, blind)
+    def add(self, value: float | None) -> None:
+        """Take what a call sent."""
+        text = "not sent" if value is None else f"{value:.15g}" if isinstance(value, float) else f"{value}"
+        self._seen[text] += 1
+        self._missing += value is None
+        self._wrong += value is not None and value not in self._right
 
-
-def _valued(
-    control: str,
-    shown: str,
-    reads: Sequence[Read],
-    value: Callable[[Read], float | None],
-    right: tuple[float, ...],
-    blind: int,
-) -> ControlSeen:
-    values = [value(read) for read in reads]
-    seen = Counter(
-        "not sent" if each is None else f"{each:.15g}" if isinstance(each, float) else f"{each}" for each in values
-    )
-    if blind:
-        seen["unobserved"] = blind
-    wrong = sum(each is not None and each not in right for each in values)
-    unknown = not values or blind > 0 or None in values
-    status: Status = "violated" if wrong else "unobserved" if unknown else "verified"
-    return ControlSeen(control, status, shown, tuple(seen.most_common()), wrong)
-
-
-def _model(reads: Sequence[Read], pinned: Pinned, blind: int) -> ControlSeen:
-    seen: Counter[str] = Counter()
-    wrong = 0
-    for read in reads:
-        asked = read.asked.model or "no model"
-        answered = None if read.answered is None else read.answered.model
-        seen[asked if answered in (None, asked) else f"{asked} answered by {answered}"] += 1
-        right = pinned.model is None or _is(asked, pinned.model)
-        wrong += not right or (answered is not None and not _is(answered, asked))
-    note = "the card names no model" if pinned.model is None else ""
-    unknown = not reads or blind or pinned.model is None
-    status: Status = "violated" if wrong else "unobserved" if unknown else "verified"
-    return ControlSeen("controls.model", status, pinned.model or "none", tuple(seen.most_common()), wrong, note)
+    def seen(self, blind: int) -> ControlSeen:
+        """What was seen, beside so many calls that say nothing."""
+        seen = Counter(self._seen)
+        if blind:
+            seen["unobserved"] = blind
+        unknown = not self._seen or blind > 0 or self._missing
+        status: Status = "violated" if self._wrong else "unobserved" if unknown else "verified"
+        return ControlSeen(self._control, status, self._shown, tuple(seen.most_common()), self._wrong)
 
 
 def _is(name: str, pinned: str) -> bool:
     """True for the name itself and for a dated snapshot of it."""
     return name == pinned or re.fullmatch(re.escape(pinned.removesuffix("-latest")) + _DATED, name) is not None
-
-
-def _snapshot(answers: Sequence[Answered], blind: int) -> ControlSeen:
-    names = Counter(answer.model for answer in answers if answer.model)
-    others = sum(names.values()) - max(names.values(), default=0)
-    status: Status = "violated" if others else "verified" if names and not blind else "unobserved"
-    note = "the name that answers changed during the episode" if others else ""
-    return ControlSeen("model_snapshot", status, "one", tuple(names.most_common()), others, note)
-
-
-def _tools(ordered: Sequence[Exchange], pinned: Pinned, blind: int) -> ControlSeen:
-    seen: Counter[str] = Counter()
-    wrong = 0
-    reads = [each.found for each in ordered if isinstance(each.found, Read)]
-    for read in reads:
-        outside = set(pinned.outside(read.asked))
-        if read.answered is not None:
-            outside |= set(pinned.outside_calls(read.answered.calls))
-        wrong += bool(outside)
-        seen.update(outside)
-    status: Status = "violated" if wrong else "verified" if reads and not blind else "unobserved"
-    shown = ", ".join(sorted(pinned.tools)) or "no tool"
-    return ControlSeen("controls.tool_allowlist", status, shown, tuple(seen.most_common()), wrong)
-
-
-def _cap(tool_calls: int, pinned: Pinned, unread: int, any_sent: bool) -> ControlSeen:
-    over = max(tool_calls - pinned.max_tool_calls, 0)
-    status: Status = "violated" if over else "verified" if any_sent and not unread else "unobserved"
-    seen = ((f"{tool_calls} tool calls", 1),)
-    return ControlSeen("controls.max_tool_calls", status, str(pinned.max_tool_calls), seen, over)
-
-
-def _again(retries: int, most: int, pinned: Pinned, blind: int, any_sent: bool) -> ControlSeen:
-    over = max(most - pinned.retries, 0)
-    status: Status = "violated" if over else "verified" if any_sent and not blind else "unobserved"
-    seen = ((f"{retries} retries", 1),)
-    return ControlSeen("controls.retries", status, str(pinned.retries), seen, retries if over else 0)
-
-
-def _retries(sent: Sequence[Exchange]) -> tuple[int, int]:
-    """How many calls asked again what had failed, and the most for one question."""
-    failed: set[str] = set()
-    again: Counter[str] = Counter()
-    for each in sent:
-        if not isinstance(each.found, Read):
-            continue
-        question = each.found.asked.input_sha256
-        if question in failed:
-            again[question] += 1
-        if _failed(each):
-            failed.add(question)
-        else:
-            failed.discard(question)
-    return again.total(), max(again.values(), default=0)
 
 
 def _failed(each: Exchange) -> bool:
@@ -311,10 +350,10 @@ def _error(each: Exchange) -> str:
     return "the answer was cut" if each.status is not None and each.status < 400 else f"status {each.status or 'none'}"
 
 
-def _most_at_once(sent: Sequence[Exchange]) -> int:
-    moments = [(each.started_s, 1) for each in sent] + [(each.ended_s, -1) for each in sent]
+def _most_at_once(started: Iterable[float], ended: Iterable[float]) -> int:
     under_way = most = 0
-    for _, step in sorted(moments):  # at the same instant, ends come before starts
+    # at the same instant, ends come before starts
+    for _, step in sorted([*((moment, 1) for moment in started), *((moment, -1) for moment in ended)]):
         under_way += step
         most = max(most, under_way)
     return most

@@ -44,6 +44,16 @@ class Usage:
     cache_write: int = 0
     reasoning: int = 0
 
+    def plus(self, other: "Usage") -> "Usage":
+        """Both together."""
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.cache_write + other.cache_write,
+            self.reasoning + other.reasoning,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
