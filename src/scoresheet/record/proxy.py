@@ -17,21 +17,19 @@ import socket
 import ssl
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
-from typing import Literal, Self
-
-import httptools
+from typing import Self
 
 from scoresheet.documents.tool import Response, Tool
 from scoresheet.errors import Finding
 from scoresheet.record import tunnel
 from scoresheet.record.calls import Forward, Reply, Route, ToolCalls
 from scoresheet.record.exchange import Exchange
-from scoresheet.record.relay import CHUNK, Answer, Message, NotHttp, RequestReader
+from scoresheet.record.relay import Http1Client, Message, NotHttp, RequestReader
+from scoresheet.record.service import Service
 from scoresheet.record.upstream import Upstream
 
 log = logging.getLogger(__name__)
@@ -60,10 +58,9 @@ class RecordingProxy:
         self._tunnel_listener: socket.socket | None = None
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
-        self._tls = tls
         self._streaming = frozenset(streaming)
-        if tls is None and any(upstream.tls for upstream in upstreams):
-            self._tls = ssl.create_default_context()
+        own = tuple(upstream for upstream in upstreams if tunnels is not None and upstream.tls)
+        self._service = Service(timeout_s, tls, self._report, self._streaming, own)
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._busy = 0
@@ -185,17 +182,17 @@ class RecordingProxy:
                 self._serve(tunnels.secure(client), known[0].name, partial(tunnel.route, known))
                 return
             what = f"the command also called {host}: it is no --upstream, and was passed on unrecorded"
-            self._report("record-elsewhere", host, what, severity="warning")
+            self._report(Finding("record-elsewhere", host, what, severity="warning"))
             with server:
                 server.settimeout(None)
                 tunnel.pass_on(client, server)
         except NotHttp as error:
-            self._report("record-not-http", "the proxy", f"the command sent what can't be recorded: {error}")
+            self._report(Finding("record-not-http", "the proxy", f"the command sent what can't be recorded: {error}"))
             with contextlib.suppress(OSError):
                 client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
         except ssl.SSLError as error:
             what = f"the command does not trust the recorder's certificate for {host}: {error.reason or error}"
-            self._report("record-untrusted", host, what, "let its client read SSL_CERT_FILE")
+            self._report(Finding("record-untrusted", host, what, "let its client read SSL_CERT_FILE"))
         except OSError as error:
             log.debug("a tunnel to %s failed: %s", host, error)
         finally:
@@ -228,7 +225,7 @@ class RecordingProxy:
                 if not usable:
                     return
         except NotHttp as error:
-            self._report("record-not-http", name, f"the command sent what can't be recorded: {error}")
+            self._report(Finding("record-not-http", name, f"the command sent what can't be recorded: {error}"))
             with contextlib.suppress(OSError):
                 client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
         except OSError:
@@ -241,7 +238,8 @@ class RecordingProxy:
     def _reply(self, reply: Reply, message: Message, client: socket.socket) -> bool:
         """Answer for ourselves; whether the connection can carry another request."""
         if reply.problem:
-            self._report("record-unknown-tool", "SCORESHEET_CALL_URL", reply.problem, "name it with --openapi")
+            mend = "name it with --openapi"
+            self._report(Finding("record-unknown-tool", "SCORESHEET_CALL_URL", reply.problem, mend))
         if reply.answer is not None:
             with self._lock:
                 self._answer = reply.answer
@@ -250,69 +248,14 @@ class RecordingProxy:
         client.sendall(f"{head}{close}Content-Length: {len(reply.body)}\r\n\r\n".encode() + reply.body)
         return message.keep_alive
 
-    def _forward(self, message: "Message", upstream: Upstream, client: socket.socket) -> tuple[Response, bool]:
+    def _forward(self, message: Message, upstream: Upstream, client: socket.socket) -> tuple[Response, bool]:
         """The answer as it is recorded, and whether the client's connection can carry another request."""
-        started = time.monotonic()
-        answer = Answer(client, message)
-        fault: Literal["connection_reset", "timeout", "truncated"] | None = None
-        try:
-            with self._connect(upstream) as server:
-                started = time.monotonic()  # the service's own time: a client that keeps its connection sees no more
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    server.sendall(message.wire(upstream))  # a service may answer before it has read everything
-                while not answer.complete:
-                    data = server.recv(CHUNK)
-                    if not data:
-                        answer.end()
-                        break
-                    answer.feed(data)
-                    if answer.started and upstream.name in self._streaming:
-                        server.settimeout(None)
-        except TimeoutError:
-            fault = "truncated" if answer.started else "timeout"
-        except ssl.SSLCertVerificationError as error:
-            what = f"the certificate of {upstream.authority} was refused: {error.verify_message}"
-            self._report("record-tls", upstream.name, what, "let SSL_CERT_FILE name the certificate of its authority")
-            fault = "connection_reset"
-        except (OSError, httptools.HttpParserError) as error:
-            fault = "truncated" if answer.started else "connection_reset"
-            self._report("record-fault", upstream.name, f"the service failed: {error}", severity="warning")
-        else:
-            if not answer.complete:
-                fault = "truncated" if answer.started else "connection_reset"
-        latency_ms = round((time.monotonic() - started) * 1000, 3)
-        if answer.client_gone:
-            what = "the command closed its connection before the whole answer had come; the whole one is recorded"
-            self._report("record-client-gone", upstream.name, what, severity="warning")
-        response = answer.response(latency_ms, fault)
-        self._note_addresses(response, upstream)
-        if fault == "connection_reset":
+        receiver = Http1Client(client, message)
+        response, gone = self._service.ask(message, upstream, receiver)
+        if response.fault == "connection_reset":
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        return response, fault is None and answer.reusable
+        return response, response.fault is None and receiver.framed and message.keep_alive and not gone
 
-    def _connect(self, upstream: Upstream) -> socket.socket:
-        server = socket.create_connection((upstream.host, upstream.port), timeout=self._timeout_s)
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not upstream.tls or self._tls is None:
-            return server
-        try:
-            return self._tls.wrap_socket(server, server_hostname=upstream.host)
-        except BaseException:
-            server.close()
-            raise
-
-    def _note_addresses(self, response: Response, upstream: Upstream) -> None:
-        address = f"//{upstream.authority}"
-        if self._tunnels is not None and upstream.tls:
-            return  # who follows it comes to us
-        if any(address in value for _, value in response.headers) or address.encode() in response.body:
-            what = (
-                f"answers of {upstream.authority} hold its own address: a client that follows it leaves the recording"
-            )
-            self._report("record-absolute-url", upstream.name, what, severity="warning")
-
-    def _report(
-        self, rule: str, where: str, what: str, mend: str = "", severity: Literal["error", "warning"] = "error"
-    ) -> None:
+    def _report(self, problem: Finding) -> None:
         with self._lock:
-            self._problems.setdefault((rule, where), Finding(rule, where, what, mend, severity))
+            self._problems.setdefault((problem.rule, problem.where), problem)

@@ -2,8 +2,8 @@
 
 import re
 import socket
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 import httptools
 
@@ -15,6 +15,18 @@ CHUNK = 1 << 16
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer"})
 _AUTHORITY = re.compile(rb"(?i)https?://[^/?]*")
 _BODYLESS = frozenset({204, 304})
+_STREAMS = frozenset(
+    {
+        b"text/event-stream",
+        b"application/x-ndjson",
+        b"application/ndjson",
+        b"application/jsonl",
+        b"application/x-jsonlines",
+        b"application/json-seq",
+        b"application/stream+json",
+    }
+)
+"""Bodies that are read while they come, event by event or line by line."""
 _SEARCHABLE = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Codings that can always be undone when a recording is searched for credentials."""
 
@@ -145,12 +157,76 @@ class RequestReader:
             self._complete.append(self._message)
 
 
-class Answer:
-    """An answer that is read from the service, passed to the client piece by piece, and kept."""
+Framing = Literal["none", "length", "chunked", "close"]
+"""How the end of an answer's body is told: there is none, a length, chunks, or the end of the connection."""
+
+
+class Receiver(Protocol):
+    """Who is told an answer while it comes. Each method raises `OSError` when nobody is there any more."""
+
+    def begin(self, status: int, reason: bytes, headers: Sequence[tuple[bytes, bytes]], framing: Framing) -> None:
+        """Status and headers, those of the service's own connection left out."""
+
+    def body(self, data: bytes) -> None:
+        """The next bytes of the body."""
+
+    def end(self) -> None:
+        """The body has ended as it should."""
+
+
+class Nobody:
+    """An answer that is only kept."""
+
+    def begin(self, status: int, reason: bytes, headers: Sequence[tuple[bytes, bytes]], framing: Framing) -> None:
+        """Nothing."""
+
+    def body(self, data: bytes) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class Http1Client:
+    """A client that asked over HTTP/1."""
 
     def __init__(self, client: socket.socket, message: Message) -> None:
         self._client = client
-        self._message = message
+        self._old = message.version == "1.0"
+        self._keep_alive = message.keep_alive
+        self._chunked = False
+        self.framed = False
+        """Whether the client sees the end of the body without the connection's end."""
+
+    def begin(self, status: int, reason: bytes, headers: Sequence[tuple[bytes, bytes]], framing: Framing) -> None:
+        """Send the head."""
+        self._chunked = framing == "chunked" and not self._old
+        self.framed = self._chunked or framing in ("none", "length")
+        lines = [f"HTTP/1.1 {status} ".encode() + reason]
+        for key, value in headers:
+            if key.lower() != b"transfer-encoding" or not self._old:
+                lines.append(key + b": " + value)
+        if not (self.framed and self._keep_alive):
+            lines.append(b"Connection: close")
+        self._client.sendall(b"\r\n".join(lines) + b"\r\n\r\n")
+
+    def body(self, data: bytes) -> None:
+        """Send a piece of the body, as a chunk where the service sent chunks."""
+        self._client.sendall(f"{len(data):x}\r\n".encode() + data + b"\r\n" if self._chunked else data)
+
+    def end(self) -> None:
+        """Send the last chunk."""
+        if self._chunked:
+            self._client.sendall(b"0\r\n\r\n")
+
+
+class Answer:
+    """An answer that is read from the service, passed on piece by piece, and kept."""
+
+    def __init__(self, receiver: Receiver, method: str) -> None:
+        """`method`: of the request."""
+        self._receiver = receiver
+        self._method = method
         self._parser = httptools.HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._reason = b""
@@ -177,15 +253,9 @@ class Answer:
 
     def end(self) -> None:
         """The service has closed: that is the end of a body that had no other."""
-        if self.started and not self._chunked and not self._length:
+        if self.started and not self.complete and not self._chunked and not self._length:
             self.complete = True
-        if self.complete or self.started:
-            self._finish()
-
-    @property
-    def reusable(self) -> bool:
-        """Whether the client's connection is at the start of another request."""
-        return self._framed and self._message.keep_alive and not self.client_gone
+            self._tell(self._receiver.end)
 
     def response(
         self, latency_ms: float, fault: Literal["connection_reset", "timeout", "truncated"] | None
@@ -193,11 +263,7 @@ class Answer:
         """The answer as it is kept."""
         if not self.started:
             return Response(0, (), b"", latency_ms, fault)
-        kept = tuple(
-            (key, value)
-            for key, value in _pairs(self._headers)
-            if key.lower() not in HOP_BY_HOP and key.lower() != "transfer-encoding"
-        )
+        kept = tuple((key, value) for key, value in _pairs(self._own_headers) if key.lower() != "transfer-encoding")
         return Response(self._status, kept, bytes(self._body), latency_ms, fault, tuple(self._boundaries))
 
     def on_status(self, reason: bytes) -> None:
@@ -215,7 +281,7 @@ class Answer:
         headers = {key.lower(): value.lower() for key, value in self._headers}
         self._chunked = b"chunked" in headers.get(b"transfer-encoding", b"")
         self._length = b"content-length" in headers
-        self._send(self._head())
+        self._tell(lambda: self._receiver.begin(self._status, self._reason, self._own_headers, self._framing))
         if self._bodyless:
             self.complete = True
 
@@ -223,8 +289,7 @@ class Answer:
         if self._bodyless or not self.started:
             return
         self._body += data
-        chunked = self._chunked and self._message.version != "1.0"
-        self._send(f"{len(data):x}\r\n".encode() + data + b"\r\n" if chunked else data)
+        self._tell(lambda: self._receiver.body(data))
 
     def on_chunk_complete(self) -> None:
         if len(self._body) > (self._boundaries[-1] if self._boundaries else 0):
@@ -236,44 +301,35 @@ class Answer:
             return
         if not self.complete:
             self.complete = True
-            self._finish()
+            self._tell(self._receiver.end)
 
     @property
     def _bodyless(self) -> bool:
-        return self._message.method == "HEAD" or self._status in _BODYLESS
+        return self._method == "HEAD" or self._status in _BODYLESS
 
     @property
-    def _framed(self) -> bool:
-        """Whether the client sees the end of the body without the connection's end."""
-        return self._bodyless or self._length or (self._chunked and self._message.version != "1.0")
+    def _framing(self) -> Framing:
+        if self._bodyless:
+            return "none"
+        return "chunked" if self._chunked else "length" if self._length else "close"
+
+    @property
+    def _own_headers(self) -> list[tuple[bytes, bytes]]:
+        return [pair for pair in self._headers if pair[0].lower().decode("latin-1") not in HOP_BY_HOP]
 
     @property
     def _streamed(self) -> bool:
+        """Whether the pieces in which the body comes mean something to who reads it."""
         return any(
-            key.lower() == b"content-type" and value.lower().startswith(b"text/event-stream")
+            key.lower() == b"content-type" and value.partition(b";")[0].strip().lower() in _STREAMS
             for key, value in self._headers
         )
 
-    def _head(self) -> bytes:
-        lines = [f"HTTP/1.1 {self._status} ".encode() + self._reason]
-        for key, value in self._headers:
-            name = key.lower().decode("latin-1")
-            if name in HOP_BY_HOP or (name == "transfer-encoding" and self._message.version == "1.0"):
-                continue
-            lines.append(key + b": " + value)
-        if not (self._framed and self._message.keep_alive):
-            lines.append(b"Connection: close")
-        return b"\r\n".join(lines) + b"\r\n\r\n"
-
-    def _finish(self) -> None:
-        if self.complete and self._chunked and not self._bodyless and self._message.version != "1.0":
-            self._send(b"0\r\n\r\n")
-
-    def _send(self, data: bytes) -> None:
+    def _tell(self, what: Callable[[], None]) -> None:
         if self.client_gone:
             return
         try:
-            self._client.sendall(data)
+            what()
         except OSError:
             self.client_gone = True
 
