@@ -17,7 +17,7 @@ INCOMPLETE = 4
 
 @click.command()
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--metric",
@@ -26,8 +26,20 @@ INCOMPLETE = 4
     type=click.Choice(["schema_ok", "unauthorized", "timeout"]),
     help="Show this rate, too; success alone ranks. May be given again.",
 )
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as one HTML page to FILE."
+)
+@click.option("--replace", is_flag=True, help="Overwrite the FILE of --html.")
 @click.option("--draft", is_flag=True, help="Compare runs that are not admissible, under a DRAFT banner.")
-def command(runs: tuple[Path, ...], form: str, as_json: bool, metrics: tuple[str, ...], draft: bool) -> int:
+def command(
+    runs: tuple[Path, ...],
+    form: str,
+    as_json: bool,
+    metrics: tuple[str, ...],
+    html: Path | None,
+    replace: bool,
+    draft: bool,
+) -> int:
     """Compare agents by their runs (directories or bundles), paired by task.
 
     Runs that differ in anything but the agent are refused, each field with both sides. A ranking that moves less than
@@ -63,6 +75,11 @@ def command(runs: tuple[Path, ...], form: str, as_json: bool, metrics: tuple[str
             click.echo(comparison_text.not_admissible(lines), nl=False)
         return INCOMPLETE if incomplete else 1
     found = comparison.build(entrants, [each for each in comparison.METRICS if each in metrics])
+    if html is not None or form == "html":
+        from scoresheet.cli import page
+
+        page.give(page.renderer().comparison(found), html, replace=replace)
+        return INCOMPLETE if incomplete else 0
     match form:
         case "json":
             click.echo(found.text(), nl=False)

@@ -35,7 +35,7 @@ def markdown(report: Report) -> str:
         cells = [task.task_id, *(f"{count}/{task.planned}" for count in shares), _tally(task.exit_reasons)]
         parts.append(f"| {' | '.join(cells)} |")
     parts += ["", "### Negative results", ""]
-    parts += [f"- {key.replace('_', ' ')} — {_escaped(value)}" for key, value in _negative(report)]
+    parts += [f"- {key.replace('_', ' ')} — {_escaped(value)}" for key, value in negative(report)]
     if report.reasons:
         parts += ["", "Not admissible:", "", *(f"- {_escaped(reason)}" for reason in report.reasons)]
     return "\n".join(parts) + "\n"
@@ -77,13 +77,15 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     yield "figures_sha256", report.figures_sha256
 
     yield from _decided(report)
-    yield from _negative(report)
+    yield from negative(report)
 
     if report.calibration is not None:
         apart = report.calibration
         share = f"{apart.successes} of {apart.planned} episodes of {apart.tasks} train_like tasks succeeded"
         yield "calibration", f"{share}; in no figure"
     yield "repeats_run", str(report.repeats_run)
+    if report.model_answers != "none":
+        yield "model_answers", report.model_answers
     latency = report.cost.recorded_latency_ms_mean
     yield "recorded_latency_ms_mean", "none" if latency is None else _four(latency)
     if report.cost.recorded_latency_ms_ci95 is not None:
@@ -123,7 +125,7 @@ def _decided(report: Report) -> Iterator[tuple[str, str]]:
         yield "pass_hat_k", ", ".join(f"k={each.k} {_four(each.pass_hat_k)}" for each in of_k.of)
 
 
-def _negative(report: Report) -> Iterator[tuple[str, str]]:
+def negative(report: Report) -> Iterator[tuple[str, str]]:
     """The negative results: no option leaves them out."""
     found = report.negative_results
     yield "never_solved", ", ".join(found.never_solved) or "none"

@@ -35,7 +35,7 @@ def head(found: Comparison) -> Iterator[str]:
         yield f"run {run.label}: {one_line(_run(run))}"
     for pair in primary.pairs:
         yield f"{pair.first} - {pair.second}: {_pair(pair)}"
-        yield f"  {_checks(pair)}"
+        yield f"  {checks(pair)}"
         yield f"  {pair.interval_method}"
     if len(primary.pairs) > 1:
         yield f"all pairs at once: {primary.method}"
@@ -49,7 +49,7 @@ def head(found: Comparison) -> Iterator[str]:
         yield f"  {', '.join(means)}"
         for pair in other.pairs:
             yield f"  {pair.first} - {pair.second}: {_pair(pair)}"
-    yield from _tokens(found)
+    yield from tokens(found)
     for note in found.notes:
         yield f"note: {one_line(note)}"
 
@@ -104,11 +104,11 @@ def markdown(found: Comparison) -> str:
     parts += ["| run | agent | mean | 95 % | ranks |", "|---|---|---|---|---|"]
     for run in found.runs:
         ranked = rank_set(run) or "baseline, not ranked"
-        cells = (run.label, _escaped(run.agent), _four(run.mean), _ends(run.ci95), ranked)
+        cells = (run.label, _escaped(run.agent), _four(run.mean), ends(run.ci95), ranked)
         parts.append(f"| {' | '.join(cells)} |")
     parts += ["", "| pair | difference | 95 % | verdict |", "|---|---|---|---|"]
     for pair in found.metrics[0].pairs:
-        verdicts = (f"{pair.first} - {pair.second}", _signed(pair.difference), _ends(pair.ci95), _verdict(pair))
+        verdicts = (f"{pair.first} - {pair.second}", signed(pair.difference), ends(pair.ci95), verdict(pair))
         parts.append(f"| {' | '.join(verdicts)} |")
     parts += ["", f"{found.reading[0].upper()}{found.reading[1:]}.", "", "```text", *head(found), "```", ""]
     heading, *tasks = rows(found)
@@ -142,16 +142,17 @@ def _run(run: ComparedRun) -> str:
     confounds = "no confound log" if run.confounds is None else f"confounds {run.confounds}"
     standing = "baseline, not ranked" if run.baseline else "draft" if run.draft else "admissible"
     return (
-        f"{run.name}: {_four(run.mean)} {_ends(run.ci95)}, {run.successes} of {run.planned}; {run.agent} "
+        f"{run.name}: {_four(run.mean)} {ends(run.ci95)}, {run.successes} of {run.planned}; {run.agent} "
         f"sha256:{run.agent_sha256[:12]}; seat {run.seat or 'none'} on {run.host}; {confounds}; {standing}"
     )
 
 
 def _pair(pair: ComparedPair) -> str:
-    return f"{_signed(pair.difference)} {_ends(pair.ci95)} {_verdict(pair)}"
+    return f"{signed(pair.difference)} {ends(pair.ci95)} {verdict(pair)}"
 
 
-def _verdict(pair: ComparedPair) -> str:
+def verdict(pair: ComparedPair) -> str:
+    """Who is better, or that it is a tie, and of which kind."""
     match pair.verdict:
         case "better" | "worse":
             return f"{pair.first} is {pair.verdict}"
@@ -161,16 +162,18 @@ def _verdict(pair: ComparedPair) -> str:
             return "tie: unresolved"
 
 
-def _checks(pair: ComparedPair) -> str:
+def checks(pair: ComparedPair) -> str:
+    """The cross-checks of a pair, which decide nothing."""
     said = [f"{pair.different} of {pair.clusters} differ", f"sign-flip p {_p(pair.sign_flip_p)} (exact)"]
     if pair.holm_p is not None:
         said.append(f"Holm-t p {_p(pair.holm_p)}")
-        said.append(f"this pair alone {_ends(pair.single_ci95)}")
+        said.append(f"this pair alone {ends(pair.single_ci95)}")
     said.append(f"mde {'none' if pair.mde is None else _four(pair.mde)}")
     return ", ".join(said)
 
 
-def _tokens(found: Comparison) -> Iterator[str]:
+def tokens(found: Comparison) -> Iterator[str]:
+    """The cost axis, a line each: `what: value`."""
     axis = found.tokens
     if axis is None:
         yield f"tokens: not compared: {found.why_no_tokens}"
@@ -210,11 +213,13 @@ def _four(value: float) -> str:
     return f"{value:.4f}"
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """A difference to 4 places, with its sign."""
     return f"{value:+.4f}" if value else "0.0000"
 
 
-def _ends(value: tuple[float, float] | str | None) -> str:
+def ends(value: tuple[float, float] | str | None) -> str:
+    """An interval to 4 places, or that there is none."""
     if value is None:
         return "no interval"
     return value if isinstance(value, str) else f"[{_four(value[0])}, {_four(value[1])}]"

@@ -1,0 +1,195 @@
+"""Reads a run directory for its page: the report behind the same gate as `scoresheet report`, then attempt by attempt.
+
+What lies in an episode's folder was written beside an agent: nothing here follows a link, opens a device or waits for a
+pipe, and of a large file only the head is read.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scoresheet.documents.row import Row
+from scoresheet.errors import Refused
+from scoresheet.pack.folder import Pack
+from scoresheet.publish import run_folder
+from scoresheet.publish.admissible import Reason
+from scoresheet.publish.figures import Method
+from scoresheet.publish.page import episodes, model
+from scoresheet.publish.page.episodes import Expected, Found, Lines, Text
+from scoresheet.publish.page.model import Fate, RunPage
+from scoresheet.publish.run_folder import ROWS, RunFolder
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST = 4 << 20
+"""Bytes of a journal that are read at most."""
+_TEXTS = ("patch.diff", "trajectory.json", "stderr", "stdout")
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A run whose figures may not be shown: why, and nothing else."""
+
+    name: str
+    manifest_sha256: str
+    reasons: tuple[Reason, ...]
+
+    @property
+    def incomplete(self) -> bool:
+        """True when resuming the run (or judging) can mend it."""
+        return any(reason.incomplete for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt as the list of episodes shows it; the rest of it is read when it is asked for."""
+
+    task_id: str
+    repeat: int
+    attempt: int
+    fate: Fate
+    exit_reason: str
+    tool_calls: int
+    misses: int
+    offset: int
+    """Of its line in rows.jsonl, and the line's length."""
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A run whose page may be shown."""
+
+    path: Path
+    page: RunPage
+    attempts: tuple[Attempt, ...]
+    """In order of the task ids' bytes, then repeat and attempt."""
+    pack: Pack | None
+    may_show_expected: bool
+    incomplete: bool
+
+    def details(self, attempts: Sequence[Attempt]) -> Iterator[dict[str, Any]]:
+        """What `page.episodes.attempt` gives of each, read one after another."""
+        characters = episodes.room(len(self.attempts))
+        counts: dict[tuple[str, int], int] = {}
+        for each in self.attempts:
+            counts[each.task_id, each.repeat] = counts.get((each.task_id, each.repeat), 0) + 1
+        with (self.path / ROWS).open("rb") as rows:
+            for each in attempts:
+                rows.seek(each.offset)
+                row = Row.from_bytes(rows.read(each.length), ROWS)
+                expected = self._expected(each.task_id)
+                found = look(self.path, each.task_id, each.repeat, each.attempt, characters)
+                of = counts[each.task_id, each.repeat]
+                yield episodes.attempt(row, of, each.fate, found, expected, characters)
+
+    def _expected(self, task_id: str) -> Expected:
+        if self.pack is None:
+            return Expected()
+        if not self.may_show_expected:
+            return Expected(why_not="a receipt keeps what the pack expects from travelling: its leaf is not score")
+        try:
+            return Expected(self.pack.task(task_id).expected)
+        except Refused as error:
+            return Expected(why_not=f"the pack's task can't be read: {error.what}")
+
+
+def read(path: Path, *, draft: bool = False, pack: Pack | None = None, method: Method | None = None) -> Open | Closed:
+    """The run in `path`, or why its figures are not shown: a run that is not admissible is open only as a `draft`.
+
+    With its `pack` at hand card and receipts are judged by the pack's bytes, and answers stand beside what is expected.
+    Raises as `run_folder.read`.
+    """
+    found = run_folder.read(path, pack)
+    name, unmet = path.resolve().name, found.unmet
+    if unmet and not draft:
+        return Closed(name, found.plan.manifest_sha256, unmet)
+    receipts = found.evidence.receipts or {}
+    return Open(
+        path=path,
+        page=model.page(found.report(method), name, found.plan.pack),
+        attempts=tuple(_attempts(path, found)),
+        pack=pack,
+        may_show_expected=all(receipt.leaf == "score" for receipt in receipts.values()),
+        incomplete=any(reason.incomplete for reason in unmet),
+    )
+
+
+def _attempts(path: Path, found: RunFolder) -> list[Attempt]:
+    """Every line of rows.jsonl that is a row; the findings of the others are among the reasons."""
+    judged = {(each.task_id, each.repeat): each for each in found.outcomes.episodes}
+    seen: list[Attempt] = []
+    offset = 0
+    try:
+        rows = (path / ROWS).open("rb")
+    except FileNotFoundError:
+        return []
+    with rows:
+        for data in rows:
+            start, offset = offset, offset + len(data)
+            try:
+                row = Row.from_bytes(data, ROWS)
+            except Refused:
+                continue
+            success = row.success
+            if success is None:  # a human's verdict is in the outcome, never in the row
+                outcome = judged.get((row.task_id, row.repeat))
+                success = outcome.success if outcome is not None and outcome.state == "scored" else None
+            seen.append(
+                Attempt(
+                    row.task_id,
+                    row.repeat,
+                    row.attempt,
+                    model.fate(row.exit_reason, success),
+                    row.exit_reason,
+                    row.tool_calls,
+                    len(row.mismatches),
+                    start,
+                    len(data),
+                )
+            )
+    return sorted(seen, key=lambda each: (each.task_id.encode(), each.repeat, each.attempt))
+
+
+def look(path: Path, task_id: str, repeat: int, attempt: int, characters: int) -> Found:
+    """What lies in the folder of an attempt: of each file so many bytes. `task_id` is one that a row was read with."""
+    folders: list[int] = []
+    try:
+        for part in (path / "episodes", task_id, f"{repeat}.{attempt}"):
+            folders.append(os.open(part, _FOLDER, dir_fd=folders[-1] if folders else None))
+        texts = {name: text for name in _TEXTS if (text := _text(folders[-1], name, characters)) is not None}
+        return Found(_lines(folders[-1], "calls.jsonl"), _lines(folders[-1], "model.jsonl"), texts)
+    except OSError:
+        return Found()
+    finally:
+        for folder in folders:
+            os.close(folder)
+
+
+def _text(folder: int, name: str, most: int) -> Text | None:
+    try:
+        file = os.open(name, _FILE, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Text(b"", 0, f"not shown: {error.strerror}")
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return Text(b"", 0, "not shown: not a regular file")
+        return Text(os.read(file, most), status.st_size) if status.st_size else None
+    finally:
+        os.close(file)
+
+
+def _lines(folder: int, name: str) -> Lines | None:
+    text = _text(folder, name, _LONGEST)
+    if text is None or text.fault is not None:
+        return None
+    lines = text.head.split(b"\n")
+    last = lines.pop()
+    more = text.size > len(text.head)
+    return Lines(tuple(lines) if more or not last else (*lines, last), more)

@@ -1,0 +1,158 @@
+"""Writes pages: one self-contained HTML file each, which asks no network for anything.
+
+A page is text in pieces, so that the details of many episodes are never held at once. All that stands in it passes
+`finalize` (nothing invisible) and the templates' own escaping; scripts and styles are named by digest in the page's
+content security policy, so that nothing else in it could ever run.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from scoresheet.documents.comparison import Comparison
+from scoresheet.publish.page import comparing, pictures
+from scoresheet.publish.page.folder import Attempt, Closed, Open
+from scoresheet.publish.page.model import FATES, total
+from scoresheet.publish.page.visible import visible
+
+_PACKAGE = "scoresheet.publish.page"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A place to go to, for pages that are served among others."""
+
+    text: str
+    href: str
+
+
+def run(opened: Open, links: Sequence[Link] = ()) -> Iterator[str]:
+    """The page of a run that `folder.read` opened; `links` stand above it."""
+    page = opened.page
+    return _pieces(
+        "run.html.jinja",
+        links,
+        page=page,
+        draft=page.draft,
+        pictures={
+            "forest": Markup(pictures.forest(page.marks, page.draft)),
+            "fates": Markup(pictures.fates(page.tasks, page.draft)),
+            "exits": Markup(pictures.exits(page.exits, page.planned, page.draft)),
+            "curve": Markup(pictures.curve(page.curve, page.draft)) if len(page.curve) > 1 else None,
+            "apart": Markup(pictures.forest(page.apart.marks, page.draft)) if page.apart else None,
+            "latency": Markup(pictures.measured(page.latency, "Recorded latency, ms", page.draft))
+            if page.latency
+            else None,
+        },
+        totals=total(page.tasks),
+        signs={fate: Markup(sign) for fate, sign in pictures.key().items()},
+        meanings=FATES,
+        chunks=_chunks(opened),
+        index=_data(_index(opened.attempts)),
+        attempts=len(opened.attempts),
+    )
+
+
+def comparison(found: Comparison, links: Sequence[Link] = ()) -> Iterator[str]:
+    """The page of a comparison that `publish.comparison.build` made: behind the gate of `scoresheet compare`."""
+    page = comparing.page(found)
+    return _pieces(
+        "comparison.html.jinja",
+        links,
+        page=page,
+        draft=found.draft,
+        pictures={
+            "differences": Markup(pictures.differences(found, found.draft)),
+            "forest": Markup(pictures.forest(page.marks, found.draft)),
+            "ranks": Markup(pictures.ranks(found, found.draft)),
+        },
+    )
+
+
+def closed(found: Closed, links: Sequence[Link] = ()) -> Iterator[str]:
+    """The page of a run whose figures may not be shown: every reason, no figure."""
+    return _pieces("closed.html.jinja", links, page=found, draft=False)
+
+
+def _pieces(template: str, links: Sequence[Link], **values: Any) -> Iterator[str]:
+    style, script = (_asset(name) for name in ("page.css", "page.js"))
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src 'sha256-{_sha256(style)}'",
+            f"script-src 'sha256-{_sha256(script)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return (
+        _environment()
+        .get_template(template)
+        .generate(links=links, policy=policy, style=Markup(style), script=Markup(script), **values)
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_final,
+    )
+
+
+def _final(value: object) -> object:
+    """What stands in a page: text with nothing invisible in it."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(_PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _chunks(opened: Open) -> Iterator[Markup]:
+    """The details of every task's attempts, one JSON text a task: a browser reads those that are opened."""
+    for _, group in groupby(opened.attempts, key=lambda each: each.task_id):
+        yield _data([*opened.details([*group])])
+
+
+def _index(attempts: Iterable[Attempt]) -> dict[str, Any]:
+    tasks: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    fates = {fate: number for number, fate in enumerate(FATES)}
+    rows = [
+        [
+            tasks.setdefault(each.task_id, len(tasks)),
+            each.repeat,
+            each.attempt,
+            fates[each.fate],
+            reasons.setdefault(each.exit_reason, len(reasons)),
+            each.tool_calls,
+            each.misses,
+        ]
+        for each in attempts
+    ]
+    return {"tasks": [*tasks], "reasons": [*reasons], "fates": [*FATES], "meanings": [*FATES.values()], "rows": rows}
+
+
+def _data(value: object) -> Markup:
+    """JSON that can stand in a script element: no character of HTML, nothing but ASCII."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
