@@ -1,9 +1,13 @@
 """A door on a socket of this machine, a server behind it that says what a test wants, and raw clients."""
 
 import contextlib
+import gzip
 import socket
 import threading
+import zlib
 from pathlib import Path
+
+import zstandard
 
 from scoresheet.model.door import ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog, read_back
@@ -133,3 +137,10 @@ def says(data: bytes):
         return True
 
     return answer
+
+
+def packed(name: str, data: bytes) -> bytes:
+    """The body under a content coding."""
+    if name == "zstd":
+        return zstandard.ZstdCompressor().compress(data)
+    return zlib.compress(data) if name == "deflate" else gzip.compress(data)

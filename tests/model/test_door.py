@@ -15,12 +15,12 @@ import pytest
 from scoresheet.errors import Usage
 from scoresheet.model import door as doors_module
 from scoresheet.model.door import Mask, ModelDoor
-from scoresheet.model.heads import MAX_BODY
+from scoresheet.model.heads import CODINGS, MAX_BODY
 from scoresheet.model.observed import Pinned, observe
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
 from scoresheet.model.upstream import ModelUpstream
-from tests.model.doors import KEY, Service, opened, says
+from tests.model.doors import KEY, Service, opened, packed, says
 
 BODY = b'{"model":"m","messages":[]}'
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
@@ -184,12 +184,47 @@ def test_nothing_but_the_api_can_be_asked_for(door, service, line, status):
         (b"Host: 127.0.0.1\r\nX: a\r\n folded\r\n", 400),
         (b"Host: 127.0.0.1\r\nX: a\nEvil: b\r\n", 400),
         (b"Host: 127.0.0.1\r\nX: a\0b\r\n", 400),
-        (b"Host: 127.0.0.1\r\nContent-Encoding: gzip\r\n", 415),
+        (b"Host: 127.0.0.1\r\nContent-Encoding: br\r\n", 415),
+        (b"Host: 127.0.0.1\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\n", 415),
+        (b"Host: 127.0.0.1\r\nContent-Encoding: gzip\r\n", 400),  # it is not
     ],
 )
 def test_heads_that_two_programs_could_read_differently_are_refused(door, service, headers, status):
     assert door.status(request(headers=headers)) == status
     assert service.requests == []
+
+
+@pytest.mark.parametrize("name", CODINGS)
+def test_a_packed_body_is_sent_on_and_kept_as_what_was_in_it(door, service, name):
+    headers = b"Host: 127.0.0.1\r\nConnection: close\r\nContent-Encoding: " + name.encode() + b"\r\n"
+    assert door.status(request(headers=headers, body=packed(name, BODY))) == 200
+    (sent,) = service.requests
+    assert sent.endswith(b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY))
+    assert b"content-encoding" not in sent.lower()
+    (entry,) = door.entries()
+    assert (entry.request, ("Content-Encoding", name) in entry.request_headers) == (BODY, True)
+
+
+@pytest.mark.parametrize(
+    ("plain", "status"),
+    [
+        (b'{"model":"m","messages":[],"tools":[{"type":"web_search"}]}', 403),
+        (b'{"model":"m","model":"n"}', 400),
+        (bytes(MAX_BODY + 1), 413),
+    ],
+    ids=["server tool", "two names", "64 MiB of nothing"],
+)
+@pytest.mark.parametrize("name", ["gzip", "zstd"])
+def test_nothing_passes_because_it_is_packed(door, service, name, plain, status):
+    headers = b"Host: 127.0.0.1\r\nContent-Encoding: " + name.encode() + b"\r\n"
+    assert door.status(request(headers=headers, body=packed(name, plain))) == status
+    assert service.requests == []
+
+
+def test_another_protocol_is_refused_so_that_a_client_asks_over_http_at_once(door, service):
+    headers = b"Host: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    assert door.status(request(b"GET /v1/responses HTTP/1.1", headers, b"")) == 426
+    assert (service.requests, door.heard) == ([], [])
 
 
 @pytest.mark.parametrize(

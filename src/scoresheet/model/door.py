@@ -22,6 +22,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from scoresheet.errors import Usage
+from scoresheet.model import coding
 from scoresheet.model.entry import UNRECORDED, Entry
 from scoresheet.model.heads import (
     MAX_BODY,
@@ -285,12 +286,15 @@ class DoorView(abc.ABC):
                 started = self._log.elapsed()
                 head = request_head(raw)
                 target = self._upstream.target(head.method, head.target)
+                if target is None and head.upgrade:
+                    raise Bad(426, "another protocol, which can't be observed: ask over HTTP")
                 if target is None:
                     raise Bad(404, f"{head.method} {head.target.partition('?')[0]} is no part of the API")
-                reserved = self._reserve(MAX_BODY if head.length is None else head.length)
+                whole = head.length is not None and head.coding == "identity"
+                reserved = self._reserve((head.length or 0) if whole else MAX_BODY)
                 if head.waits:
                     client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-                body = reader.body(head.length, BODY_S)
+                body = coding.unpacked(head.coding, reader.body(head.length, BODY_S))
                 self._release(reserved - len(body))
                 reserved = len(body)
                 self._settle()

@@ -10,10 +10,13 @@ HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 )
 _NOT_SENT = HOP_BY_HOP | {
-    *("host", "content-length", "accept-encoding", "cookie", "authorization", "x-api-key", "api-key", "via"),
-    *("x-goog-api-key", "forwarded", "x-http-method-override", "x-original-url", "x-rewrite-url", "http2-settings"),
+    *("host", "content-length", "content-encoding", "accept-encoding", "cookie", "authorization", "x-api-key"),
+    *("api-key", "via", "x-goog-api-key", "forwarded", "x-http-method-override", "x-original-url", "x-rewrite-url"),
+    "http2-settings",
 }
 """Credentials are the door's to add; the rest could lead elsewhere."""
+CODINGS = ("gzip", "x-gzip", "deflate", "zstd")
+"""Content codings of a request that can be undone."""
 _REQUEST = re.compile(r"([A-Z]+) (\S+) HTTP/1\.1")
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
@@ -43,6 +46,10 @@ class RequestHead:
     close: bool
     waits: bool
     """For a `100 Continue`."""
+    coding: str = "identity"
+    """What the body is packed with."""
+    upgrade: bool = False
+    """It asks for another protocol, such as websockets."""
 
     def sent(self) -> Iterator[tuple[str, str]]:
         """The headers that go to the model."""
@@ -101,13 +108,15 @@ def request_head(raw: bytes) -> RequestHead:
     length = None if codings else int(lengths[0]) if lengths else 0
     if length is not None and length > MAX_BODY:
         raise Bad(413, f"a body of more than {MAX_BODY} bytes")
-    if any(value.lower() != "identity" for value in _all(headers, "content-encoding")):
-        raise Bad(415, "a packed body, which can't be observed: send it as it is")
+    coding = ",".join(_all(headers, "content-encoding")).strip().lower() or "identity"
+    if coding not in ("identity", *CODINGS):
+        raise Bad(415, f"a body packed with {coding!r}, which can't be observed: it can be {', '.join(CODINGS)}")
     options = ",".join(_all(headers, "connection")).lower()
     expects = _all(headers, "expect")
     if expects and [each.lower() for each in expects] != ["100-continue"]:
         raise Bad(417, "an expectation that is not known")
-    return RequestHead(method, target, headers, length, "close" in options, bool(expects))
+    upgrade = bool(_all(headers, "upgrade"))
+    return RequestHead(method, target, headers, length, "close" in options, bool(expects), coding, upgrade)
 
 
 def response_head(raw: bytes, method: str = "POST") -> ResponseHead:

@@ -40,6 +40,17 @@ def test_tools_in_a_namespace_and_in_an_input_item_are_seen():
     assert asked.server_tools == ("web_search",)
 
 
+def test_a_search_for_tools_that_the_client_makes_is_its_own_and_what_it_finds_is_offered():
+    search = {"type": "tool_search", "execution": "client", "parameters": {}}
+    found = {"type": "tool_search_output", "call_id": "c", "tools": [{"type": "function", "name": "lookup"}]}
+    asked = openai_responses.asked({"model": "m", "tools": [search], "input": [found]})
+    assert [(tool.name, tool.server) for tool in asked.tools] == [("tool_search", False), ("lookup", False)]
+    call = {"type": "tool_search_call", "execution": "client", "call_id": "c", "arguments": {"query": "orders"}}
+    (made,) = openai_responses.answered(200, (), {"status": "completed", "output": [call]}).calls
+    assert (made.name, made.id, made.server) == ("tool_search", "c", False)
+    assert openai_responses.asked({"model": "m", "tools": [{"type": "tool_search"}]}).server_tools == ("tool_search",)
+
+
 @pytest.mark.parametrize(
     ("more", "named"),
     [

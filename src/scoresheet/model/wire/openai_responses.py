@@ -106,7 +106,11 @@ def _answered(
 def _calls(output: JsonValue) -> Iterator[ToolCall]:
     for item in parts.items(output):
         kind = parts.text(item.get("type")) or ""
-        if kind in _CALLS_OF_CLIENT:
+        if kind == "tool_search_call" and item.get("execution") == "client":
+            yield ToolCall(
+                "tool_search", parts.text(item.get("call_id")) or "", parts.told(item.get("arguments")) or ""
+            )
+        elif kind in _CALLS_OF_CLIENT:
             name = parts.text(item.get("name")) or kind.removesuffix("_call")
             space = parts.text(item.get("namespace"))
             arguments = parts.told(item.get(_CALLS_OF_CLIENT[kind])) or ""
@@ -134,7 +138,7 @@ def _usage(value: JsonValue) -> Usage | None:
 def _offered(body: dict[str, JsonValue]) -> Iterator[ToolOffered]:
     yield from _tools(body.get("tools"), "")
     for item in parts.items(body.get("input")):
-        if item.get("type") == "additional_tools":
+        if item.get("type") in ("additional_tools", "tool_search_output"):
             yield from _tools(item.get("tools"), "")
     for member in _BY_ITSELF:
         if body.get(member) not in (None, [], {}):
@@ -152,8 +156,15 @@ def _tools(value: JsonValue, space: str) -> Iterator[ToolOffered]:
         name = f"{space}__{name}" if space else name
         if kind == "namespace":
             waiting += [(inner, name) for inner in parts.items(tool.get("tools"))]
-        elif kind in _RUN_BY_CLIENT or (kind == "shell" and parts.obj(tool.get("environment")).get("type") == "local"):
+        elif kind in _RUN_BY_CLIENT or _by_client(kind, tool):
             schema = tool.get("parameters", tool.get("format"))
             yield ToolOffered(name, None if schema is None else parts.sha256(schema))
         else:
             yield ToolOffered(kind, None, server=True)
+
+
+def _by_client(kind: str, tool: dict[str, JsonValue]) -> bool:
+    """Whether the client runs a tool that the provider could run as well."""
+    if kind == "shell":
+        return parts.obj(tool.get("environment")).get("type") == "local"
+    return kind == "tool_search" and tool.get("execution") == "client"
