@@ -22,11 +22,33 @@ if "leak" in prompt:  # everything that the sandbox shows of the environment
         print(dict(os.environ), own.read())
 
 
+if "stream" in prompt:
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def streamed(answer):
+    """The message that the events of a stream add up to."""
+    message = {"role": "assistant", "content": ""}
+    for line in answer:
+        if not line.startswith(b"data: {"):
+            continue
+        for choice in json.loads(line[6:])["choices"]:
+            message["content"] += choice["delta"].get("content") or ""
+            for piece in choice["delta"].get("tool_calls") or ():
+                calls = message.setdefault("tool_calls", [])
+                if piece["index"] == len(calls):
+                    calls.append({"id": piece["id"], "type": "function", "function": {"name": "", "arguments": ""}})
+                for name, text in piece["function"].items():
+                    calls[-1]["function"][name] += text
+    return {"choices": [{"message": message}]}
+
+
 def ask(tries):
     headers = {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
     request = urllib.request.Request(base + "/chat/completions", json.dumps(body).encode(), headers)
     try:
-        return json.load(urllib.request.urlopen(request, timeout=300))
+        answer = urllib.request.urlopen(request, timeout=300)
+        return streamed(answer) if body.get("stream") else json.load(answer)
     except urllib.error.HTTPError:
         if tries == 0:
             raise

@@ -38,6 +38,13 @@ _MOST_TOLD = 20
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
 @click.option("--model", multiple=True, metavar="KIND=URL", help="A model: openai=https://… or anthropic=https://…")
 @click.option("--model-key-env", multiple=True, metavar="KIND=NAME", help="Its key: a variable that no agent sees.")
+@click.option("--record-model", is_flag=True, help="Seal the model's answers, so that they can be replayed.")
+@click.option(
+    "--replay-model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="RUN",
+    help="Answer model calls from that run; one that it does not hold ends the episode.",
+)
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
 @click.option(
@@ -66,7 +73,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.errors import Incomplete
-    from scoresheet.run import journal, local
+    from scoresheet.run import journal, local, model_recording
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.agents.spec import agent_of
     from scoresheet.run.models import Models
@@ -74,18 +81,29 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
 
     if given["resume"] and not given["out"]:
         raise click.UsageError("--resume needs the run directory: --out DIR")
+    replay = given["replay_model"]
+    if replay and (given["model"] or given["model_key_env"] or given["record_model"]):
+        raise click.UsageError("--replay-model stands in the place of a model: leave --model and --record-model out")
+    if given["record_model"] and not given["model"]:
+        raise click.UsageError("--record-model needs a model: --model KIND=URL")
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))
     if not given["resume"]:
         local.refuse_used(out)
     admission = admitted(opened, given["seat"], quiet)
     hidden = (opened.root.absolute(), opened.root.resolve(), out.absolute(), out.resolve(), Path("runs").absolute())
+    hidden += (replay.absolute(), replay.resolve()) if replay else ()
     agent = agent_of(given["agent"], Path.cwd(), [Path(mount) for mount in given["mount"]], hidden)
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
     plan = plan_of(opened, agent.identity, asked, pack_verified=True, admission=admission)
-    models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
-    refuse_unready(agent.needs, tuple(models.doors), models.controls, bool(opened.tools))
-    plan = plan.model_copy(update={"model_endpoints": models.places})
+    if replay:
+        recorded = model_recording.Recorded.of(replay, plan.manifest_sha256)
+        models = Models.replayed(recorded, admission.card_value)
+        plan = plan.model_copy(update={"model_replayed": recorded.planned})
+    else:
+        models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+    refuse_unready(agent.needs, models.kinds, models.controls, bool(opened.tools))
+    plan = plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})
     for note in agent.notes:
         say(f"note: {note}")
     baselines = (
@@ -105,6 +123,10 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         raise Incomplete(
             "episodes were lost to failures on our side", str(out), f"scoresheet run … --out {out} --resume"
         )
+    if given["record_model"]:
+        sealed = model_recording.seal(out, ended)
+        journal.write_plan(out, ended.model_copy(update={"model_recording_sha256": sealed}))
+        say(f"the model's answers are recorded: {sealed}")
     report = show_report(out, as_json)
     say(f"run: {out}")
     if report.pending:

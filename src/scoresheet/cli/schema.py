@@ -22,6 +22,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "dns-record": ("dns_record", "DnsRecord"),
     "evidence": ("evidence", "Evidence"),
     "run-plan": ("run_plan", "RunPlan"),
+    "model-recording": ("model_recording", "ModelRecording"),
     "report": ("report", "Report"),
     "comparison": ("comparison", "Comparison"),
     "baselines": ("baselines", "Baselines"),

@@ -175,6 +175,8 @@ class Report(ToolDocument):
     per_task: Many[TaskResult]
     calibration: Calibration | None = None
     """`null`: no train_like task ran."""
+    model_answers: str = "none"
+    """Where the model's answers came from: live from an endpoint, or replayed from a recording, by its digest."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=lambda schema: _retried(schema))
 

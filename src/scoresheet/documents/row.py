@@ -61,6 +61,8 @@ class Row(Document):
     tokens_out: int | None = None
     models: Many[str] = ()
     """Names that answered, dated where they are."""
+    model_unrecorded: Many[str] = ()
+    """Where the model was replayed: calls that its recording does not hold. The first one ended the episode."""
     controls: dict[str, Literal["verified", "violated", "unobserved"]] = {}
     """Control of the card → what the model's calls showed of it (docs/model)."""
     violations: Many[str] = ()
@@ -89,6 +91,8 @@ class Row(Document):
     """`proved` only from the evidence of this very episode."""
     calls_sha256: Sha256 | None = None
     """Digest of the episode's calls.jsonl, from which this row was folded."""
+    model_sha256: Sha256 | None = None
+    """Digest of its model.jsonl, from which what it says of models was folded; `null`: there was no model's door."""
     started_at: str
     host: str
 

@@ -51,6 +51,8 @@ class Entrant:
         ran = [outcome for outcome in self.episodes if outcome.state != "missing"]
         if self.plan.isolation == "none" or not all(outcome.proved for outcome in ran):
             return "not_isolated"
+        if self.plan.model_replayed is not None:
+            return "denied, the model replayed"
         return "model_endpoint_only" if self.plan.model_endpoints else "denied"
 
 

@@ -72,6 +72,8 @@ class Outcomes:
     """Attempts that were lost by our own failure, reruns included."""
     touched: tuple[Touched, ...] = ()
     """Of every attempt of every task, counted or not."""
+    model_misses: int = 0
+    """Attempts that asked a replayed model what its recording does not hold."""
     ignored: tuple[tuple[str, int], ...] = ()
     """Tool and `ignore` rule → calls in which it took something out before matching."""
 
@@ -109,6 +111,7 @@ class Ledger:
     _unchecked: set[str] = field(default_factory=set)
     _ignored: Counter[str] = field(default_factory=Counter)
     _harness_errors: int = 0
+    _model_misses: int = 0
     _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,6 +138,7 @@ class Ledger:
         self._unchecked.update(row.schema_unchecked)
         self._ignored.update(row.ignored)
         self._harness_errors += row.exit_reason == "harness_error"
+        self._model_misses += bool(row.model_unrecorded)
         for kind, what in _tampering(row):
             self._touched.setdefault((row.task_id, kind, what), set()).add((row.repeat, row.attempt))
 
@@ -149,7 +153,7 @@ class Ledger:
         touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
         return Outcomes(
             episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
-            self._harness_errors, touched, tuple(sorted(self._ignored.items())),
+            self._harness_errors, touched, self._model_misses, tuple(sorted(self._ignored.items())),
         )  # fmt: skip
 
     def _resolve(self, task_id: str, repeat: int) -> Outcome:

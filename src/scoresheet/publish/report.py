@@ -104,6 +104,7 @@ def build(
         reasons=tuple(map(str, unmet)),
         per_task=tuple(_task(task) for task in found.tasks),
         calibration=calibration,
+        model_answers=_model_answers(plan),
     )
 
 
@@ -145,6 +146,16 @@ def live_network(plan: RunPlan, outcomes: Outcomes) -> str:
     if plan.model_endpoints:
         return f"model_endpoint_only({', '.join(plan.model_endpoints)})"
     return "denied"
+
+
+def _model_answers(plan: RunPlan) -> str:
+    if plan.model_replayed is not None:
+        asked = ", ".join(plan.model_replayed.endpoints)
+        return f"replayed from the recording {plan.model_replayed.recording_sha256}, once live from {asked}"
+    if not plan.model_endpoints:
+        return "none"
+    kept = f", recorded as {plan.model_recording_sha256}" if plan.model_recording_sha256 else ""
+    return f"live from {', '.join(plan.model_endpoints)}{kept}"
 
 
 def _excluded(plan: RunPlan, card: Card | None) -> tuple[Exclusion, ...] | NotDeclared:
@@ -259,6 +270,10 @@ def _notes(outcomes: Outcomes, found: Figures, method: Method) -> tuple[str, ...
         )
     if found.timeout.mean:
         notes.append("timeouts cut the clock: elapsed_s_mean counts each episode as at most the limit")
+    if outcomes.model_misses:
+        notes.append(
+            f"{outcomes.model_misses} attempts asked the model what its recording does not hold, and were ended by it"
+        )
     latency = found.recorded_latency_ms
     if latency:
         notes += [f"recorded latency: {warning}" for warning in latency.warnings if warning.startswith("SKEW")]

@@ -58,6 +58,7 @@ class Seen:
     """What the tests (or the schema of an output file) said; `None` where the answer is judged, or nothing ran."""
     models: Observation | None = None
     """What passed the doors of models; `None` where there were none."""
+    model_sha256: str | None = None
 
 
 def completed(seen: Seen) -> bool:
@@ -144,11 +145,13 @@ def fold(seen: Seen) -> Row:
         tokens_in=None if seen.models is None else seen.models.tokens_in,
         tokens_out=None if seen.models is None else seen.models.tokens_out,
         models=() if seen.models is None else seen.models.models,
+        model_unrecorded=() if seen.models is None else seen.models.unrecorded,
         controls={} if seen.models is None else {each.control: each.status for each in seen.models.controls},
         violations=() if seen.models is None else tuple(map(str, seen.models.violated)),
         detail=detail,
         isolation=seen.evidence.state,
         calls_sha256=seen.calls_sha256,
+        model_sha256=seen.model_sha256,
         started_at=seen.started_at,
         host=seen.host,
     )
@@ -193,7 +196,7 @@ def _ending(seen: Seen) -> tuple[ExitReason, str | None, str | None]:
         return "mismatch", None, None
     models = seen.models
     if models is not None and models.ending is not None and ended.limit is None:
-        return models.ending, "tool_calls" if models.ending == "tool_cap" else None, _violated(models)
+        return models.ending, "tool_calls" if models.ending == "tool_cap" else None, _why(models)
     if ended.limit == "wall_clock":
         return "timeout", "wall_clock", None
     if ended.limit is not None:
@@ -207,8 +210,8 @@ def _ending(seen: Seen) -> tuple[ExitReason, str | None, str | None]:
     return "completed", None, None
 
 
-def _violated(models: Observation) -> str:
-    return "; ".join(map(str, models.violated))[:_DETAIL]
+def _why(models: Observation) -> str:
+    return "; ".join((*models.unrecorded[:1], *map(str, models.violated)))[:_DETAIL]
 
 
 def _ends(call: CallRecord, on_mismatch: str) -> bool:

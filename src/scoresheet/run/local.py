@@ -282,7 +282,7 @@ class _Work:
                 )
             if over or attempts.harness_error:
                 return
-            episode = replace(episode, attempt=attempts.next)
+            episode = replace(episode, attempt=attempts.next, counted=attempts.scored)
 
     def _attempt(self, episode: Episode) -> Row:
         began = datetime.now(UTC)

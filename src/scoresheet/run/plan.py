@@ -17,6 +17,8 @@ class Episode:
     repeat: int
     attempt: int
     seed: int
+    counted: int = 0
+    """Attempts before it that count: those that our own errors ended do not."""
 
     @property
     def folder(self) -> str:
@@ -80,7 +82,7 @@ class Progress:
             if attempts is None:
                 yield episode
             elif not attempts.done(self.retries):
-                yield Episode(episode.task_id, episode.repeat, attempts.next, episode.seed)
+                yield Episode(episode.task_id, episode.repeat, attempts.next, episode.seed, attempts.scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def _decisive(plan: RunPlan) -> Mapping[str, JsonValue]:
         "manifest_sha256": plan.manifest_sha256,
         "agent.sha256": plan.agent.sha256,
         "model_endpoints": list(plan.model_endpoints),
+        "model_replayed": None if plan.model_replayed is None else plan.model_replayed.recording_sha256,
         "seed": plan.seed,
         "repeats": plan.repeats,
         "retries": plan.retries,

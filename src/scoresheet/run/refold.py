@@ -187,7 +187,8 @@ class Refold:
     def _by_model(self, expected: str | None) -> bool:
         """True when the model's calls ended the episode, which its own journal shows, and not this one."""
         control = {"mismatch": "controls.tool_allowlist", "tool_cap": "controls.max_tool_calls"}
-        return expected is None and self.row.controls.get(control[self.row.exit_reason]) == "violated"
+        violated = self.row.controls.get(control[self.row.exit_reason]) == "violated"
+        return expected is None and (violated or bool(self.row.model_unrecorded))
 
     def _from_evidence(self) -> Iterator[tuple[str, str]]:
         if not self._evidence:
