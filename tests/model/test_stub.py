@@ -8,8 +8,10 @@ import httpx
 import openai
 import pytest
 
+from scoresheet.model.heads import CODINGS
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
+from tests.model.doors import packed
 
 TOOL = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 TURNS = [{"tool": "lookup", "arguments": {"id": 7}}, {"text": "It was refunded."}]
@@ -91,6 +93,23 @@ def test_a_hang_hangs():
     with ModelStub(Script.of({"turns": TURNS, "faults": [{"kind": "hang", "seconds": 5}]})) as stub:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{stub.address}/v1/responses", json={"model": "m", "input": ""}, timeout=0.3)
+
+
+@pytest.mark.parametrize("name", CODINGS)
+def test_packed_requests_are_read(name):
+    body = packed(name, json.dumps({"model": "m", "input": ""}).encode())
+    headers = {"content-type": "application/json", "content-encoding": name}
+    with ModelStub(Script.of({"turns": [{"text": "done"}]})) as stub:
+        answer = httpx.post(f"{stub.address}/v1/responses", content=body, headers=headers)
+        assert answer.json()["output"][0]["content"][0]["text"] == "done"
+        assert httpx.post(f"{stub.address}/v1/responses", content=b"no", headers=headers).status_code == 400
+
+
+def test_what_agents_try_first_is_answered():
+    websocket = {"connection": "upgrade", "upgrade": "websocket"}
+    with ModelStub(Script.of({"turns": TURNS})) as stub:
+        assert httpx.get(f"{stub.address}/v1/responses", headers=websocket).status_code == 426
+        assert httpx.head(f"{stub.address}/api/hello").status_code == 200
 
 
 def test_what_is_no_dialect_is_not_found():

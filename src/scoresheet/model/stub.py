@@ -17,7 +17,8 @@ from typing import Any, Self
 
 from scoresheet import __version__
 from scoresheet.canonical import JsonValue
-from scoresheet.model import spoken
+from scoresheet.model import coding, spoken
+from scoresheet.model.heads import Bad
 from scoresheet.model.script import Fault, Script, offered, turn_of
 from scoresheet.model.wire import parts, reading
 
@@ -100,6 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self._body()
         if raw is None:
             return
+        try:
+            raw = coding.unpacked((self.headers.get("content-encoding") or "identity").strip().lower(), raw)
+        except Bad as bad:
+            stub.tell(self.path, None, str(bad.status), None)
+            self._json(bad.status, spoken.error("", bad.status, bad.why))
+            return
         path = self.path.partition("?")[0]
         if path.endswith("/messages/count_tokens"):
             stub.tell(self.path, None, "200", None)
@@ -125,8 +132,18 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json(200, spoken.body(dialect, saying))
 
+    def do_HEAD(self) -> None:
+        self._stub.tell(self.path, None, "200", None)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
+        if self.headers.get("upgrade"):
+            self._stub.tell(self.path, None, "426", None)
+            self._json(426, spoken.error("", 426, "nothing but HTTP is spoken here"))
+            return
         if path.endswith("/models"):
             name = self._stub.script.model or "stub-model"
             listed = {"id": name, "object": "model", "created": spoken.CREATED, "owned_by": "stub"}
