@@ -3,7 +3,7 @@
 import contextlib
 import importlib.resources
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,16 +18,19 @@ from scoresheet.documents.run_plan import RunLimits
 from scoresheet.documents.task import Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import ScoresheetError
+from scoresheet.model.entry import MODEL_LOG
+from scoresheet.model.observed import Pinned
 from scoresheet.pack import mcp_calls
 from scoresheet.replay import mcp
 from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, Public, ReplayServer
 from scoresheet.replay.journal import CallJournal, read_back
 from scoresheet.replay.session import Session, Tape
-from scoresheet.run import grading, harvest, public, surface, workspace
+from scoresheet.run import grading, harvest, public, surface, trajectory, workspace
 from scoresheet.run.agents.agent import PROGRAMS, Agent
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
 from scoresheet.run.judgments import TASK_VIEW
+from scoresheet.run.model_calls import ModelCalls, Reading
 from scoresheet.run.models import MODEL_DOORS, NO_MODELS, Models
 from scoresheet.run.oracle import by_human, by_work
 from scoresheet.run.patch import Change, patch
@@ -134,6 +137,7 @@ def _run(
             launch = _launch(spec, opened, limits, hosts)
             with watch(opened):
                 journal.start()
+                called.start()
                 if hosts is not None:
                     hosts.names.start()
                 ended = opened.start(launch)
@@ -148,6 +152,8 @@ def _run(
     if by_human(spec.task):
         (folder / TASK_VIEW).write_bytes(task_view(spec.task, spec.tools, limits))
     found = None if spec.work is None else _harvest(spec.work, place, folder, limits.work_bytes)
+    calls = [read_back(line) for line in journal_bytes.splitlines()]
+    passed = _passed(spec, calls, called.pinned)
     seen = Seen(
         manifest_sha256=spec.manifest_sha256,
         protocol=spec.manifest.protocol,
@@ -155,7 +161,7 @@ def _run(
         episode=spec.episode,
         task=spec.task,
         schema_unchecked=spec.tape.schema_unchecked,
-        calls=[read_back(line) for line in journal_bytes.splitlines()],
+        calls=calls,
         calls_sha256=digest.of(journal_bytes),
         submitted=submitted,
         ended=ended,
@@ -163,11 +169,26 @@ def _run(
         started_at=started_at,
         host=spec.host,
         left=None if found is None else found.left,
-        models=called.observation() if spec.models.kinds else None,
+        models=None if passed is None else passed.observation,
+        model_sha256=None if passed is None else passed.sha256,
     )
     if found is not None and by_work(spec.task) and completed(seen):
         seen = replace(seen, graded=_graded(spec, limits, found, place, watch))
     return fold(seen)
+
+
+def _passed(spec: EpisodeSpec, calls: Sequence[CallRecord], pinned: Pinned | None) -> ModelCalls | None:
+    """What passed the models' doors, `None` without them; the trajectory is written as it is read."""
+    agent = spec.agent.identity
+    about = trajectory.About(spec.manifest_sha256, spec.episode, spec.task, agent, bool(spec.models.kinds))
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context((spec.folder / trajectory.TRAJECTORY).open("wb"))
+        if not spec.models.kinds:
+            file.writelines(trajectory.written(about, spec.tape, calls))
+            return None
+        reading = Reading(stack.enter_context((spec.folder / MODEL_LOG).open("rb")), pinned)
+        file.writelines(trajectory.written(about, spec.tape, calls, reading.exchanges()))
+        return reading.seen()
 
 
 @dataclass(frozen=True, slots=True)

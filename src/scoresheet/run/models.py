@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scoresheet.canonical import JsonValue
@@ -15,11 +15,12 @@ from scoresheet.documents.protocol_card import Controls
 from scoresheet.errors import Refused, Usage
 from scoresheet.model.door import DoorView, ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog
-from scoresheet.model.observed import Exchange, Observation, Pinned, observe
+from scoresheet.model.observed import Exchange, Pinned
 from scoresheet.model.playback import PlaybackDoor
 from scoresheet.model.upstream import DUMMY_KEY, KINDS, VARIABLES, Kind, ModelUpstream, refuse_recorded
 from scoresheet.model.wire import parts
 from scoresheet.model.wire.parts import Asked
+from scoresheet.run import model_calls
 from scoresheet.run.model_recording import Recorded
 from scoresheet.run.plan import Episode
 from scoresheet.sandbox.spec import Door, Opened
@@ -110,10 +111,10 @@ class Models:
 
         Where the models are replayed, so does a call that was not recorded.
         """
-        watch = Watch(opened, self._pinned(episode.seed, max_tool_calls))
+        watch = Watch(opened, model_calls.pinned(self.controls, episode.seed, max_tool_calls))
         with contextlib.ExitStack() as stack:
             if self.kinds:
-                log = ModelLog(folder / MODEL_LOG)
+                log = watch.log = ModelLog(folder / MODEL_LOG)
                 stack.callback(log.close)
                 for kind, opening in self._opening(episode):
                     listening = opened.sockets[MODEL_DOORS + kind]
@@ -129,28 +130,28 @@ class Models:
         for kind in self.recorded.kinds:
             yield kind, functools.partial(PlaybackDoor(kind).episode, tape=tape)
 
-    def _pinned(self, seed: int, max_tool_calls: int | None) -> Pinned | None:
-        if self.controls is None:
-            return None
-        pinned = Pinned.of(self.controls, seed)
-        caps = (pinned.max_tool_calls, pinned.max_tool_calls if max_tool_calls is None else max_tool_calls)
-        return replace(pinned, max_tool_calls=min(caps))
-
 
 class Watch:
     """One episode's model calls, from any thread."""
 
     def __init__(self, opened: Opened, pinned: Pinned | None) -> None:
-        self._opened, self._pinned = opened, pinned
+        self.pinned = pinned
+        self.log: ModelLog | None = None
+        """`None` where there are no models."""
+        self._opened = opened
         self._lock = threading.Lock()
-        self._exchanges: list[Exchange] = []
         self._tool_calls = 0
+
+    def start(self) -> None:
+        """The agent starts now."""
+        if self.log is not None:
+            self.log.start()
 
     def screen(self, asked: Asked) -> str | None:
         """Why a request is not sent."""
-        if self._pinned is None:
+        if self.pinned is None:
             return no_server_tools(asked)
-        outside = self._pinned.outside(asked)
+        outside = self.pinned.outside(asked)
         if not outside:
             return None
         self._opened.stop("mismatch")
@@ -162,24 +163,14 @@ class Watch:
             self._opened.stop("mismatch")
         answered = getattr(exchange.found, "answered", None)
         with self._lock:
-            self._exchanges.append(exchange)
             self._tool_calls += 0 if answered is None else len(answered.calls)
             made = self._tool_calls
-        if self._pinned is None or answered is None:
+        if self.pinned is None or answered is None:
             return
-        if self._pinned.outside_calls(answered.calls):
+        if self.pinned.outside_calls(answered.calls):
             self._opened.stop("mismatch")
-        elif made > self._pinned.max_tool_calls:
+        elif made > self.pinned.max_tool_calls:
             self._opened.stop("tool_cap")
-
-    def observation(self) -> Observation:
-        """What was seen, when the doors are closed."""
-        with self._lock:
-            exchanges = tuple(self._exchanges)
-        if self._pinned is not None:
-            return observe(exchanges, self._pinned)
-        nothing = Pinned(0.0, (), None, frozenset(), 0)
-        return replace(observe(exchanges, nothing), controls=(), ending=None)
 
 
 def _held(card: JsonValue) -> Controls | None:
