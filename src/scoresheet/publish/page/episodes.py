@@ -45,8 +45,10 @@ class Found:
 
     calls: Lines | None = None
     model: Lines | None = None
+    trajectory: Text | None = None
+    """trajectory.json, in ATIF: its head may be all of it."""
     texts: Mapping[str, Text] = field(default_factory=dict)
-    """`patch.diff`, `trajectory.json`, `stdout`, `stderr`, those that are there."""
+    """`patch.diff`, `stdout`, `stderr`, those that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ def attempt(row: Row, attempts: int, fate: str, found: Found, expected: Expected
     """The value that the page's script reads: one of so many attempts at its repeat."""
     purse = _Purse(characters)
     folder = f"episodes/{row.task_id}/{row.repeat}.{row.attempt}"
+    trajectory = _trajectory(found.trajectory)
     return {
         "repeat": row.repeat,
         "attempt": row.attempt,
@@ -94,11 +97,12 @@ def attempt(row: Row, attempts: int, fate: str, found: Found, expected: Expected
             [name, text.fault or purse.take(decoded(text.head), text.size, f"{folder}/{name}")]
             for name, text in ((name, found.texts[name]) for name in _ORDER if name in found.texts)
         ],
-        "moments": _moments(found, purse),
+        "steps": _steps(trajectory, purse, folder),
+        "moments": [] if trajectory else _moments(found, purse),
     }
 
 
-_ORDER = ("patch.diff", "trajectory.json", "stderr", "stdout")
+_ORDER = ("patch.diff", "stderr", "stdout")
 
 
 def _facts(row: Row) -> Iterator[tuple[str, str]]:
@@ -205,6 +209,58 @@ def _nearest(value: dict[str, JsonValue], purse: _Purse) -> dict[str, Any]:
         "asked": purse.take(line(asked)),
         "difference": [purse.take(line(each)) for each in _words(value.get("difference"))[:40]],
     }
+
+
+def _trajectory(text: Text | None) -> list[JsonValue]:
+    """The steps of a trajectory; none of one that is not there, or is too large or too odd to be read."""
+    if text is None or text.fault is not None or text.size > len(text.head):
+        return []
+    try:
+        steps = canonical.as_object(canonical.loads(text.head)).get("steps")
+    except canonical.JsonError:
+        return []
+    return steps if isinstance(steps, list) else []
+
+
+def _steps(steps: list[JsonValue], purse: _Purse, folder: str) -> list[list[str]]:
+    """The trajectory step by step: (number, who, what was said, asked and seen)."""
+    shown: list[list[str]] = []
+    for number, step in enumerate(steps, 1):
+        if purse.left <= 0 or number > _ROWS:
+            shown.append(["", "", f"… cut here: {len(steps) - number + 1} more steps are in {folder}/trajectory.json"])
+            break
+        if isinstance(step, dict):
+            what = "\n".join(part for part in _said(step) if part)
+            said = purse.take(visible(what), where=f"{folder}/trajectory.json")
+            shown.append([str(number), line(_word(step, "source"))[:40], said])
+    return shown
+
+
+def _said(step: dict[str, JsonValue]) -> Iterator[str]:
+    thought = _word(step, "reasoning_content")
+    yield f"(thought) {thought}" if thought else ""
+    yield _content(step.get("message"))
+    calls = step.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            yield f"→ {_word(call, 'function_name')} {_compact(call.get('arguments'))}"
+    observed = step.get("observation")
+    results = observed.get("results") if isinstance(observed, dict) else None
+    for result in results if isinstance(results, list) else ():
+        if isinstance(result, dict):
+            yield f"← {_content(result.get('content'))}"
+
+
+def _content(value: JsonValue) -> str:
+    """Text, or the texts of parts; what is no text is named by its type."""
+    if isinstance(value, str):
+        return value
+    parts = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return "\n".join(_word(part, "text") or f"[{_word(part, 'type') or 'part'}]" for part in parts)
+
+
+def _compact(value: JsonValue) -> str:
+    return "" if value is None else canonical.jcs(value).decode()
 
 
 def _moments(found: Found, purse: _Purse) -> list[list[str]]:

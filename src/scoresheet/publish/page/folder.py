@@ -26,7 +26,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST = 4 << 20
 """Bytes of a journal that are read at most."""
-_TEXTS = ("patch.diff", "trajectory.json", "stderr", "stdout")
+_TEXTS = ("patch.diff", "stderr", "stdout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,8 @@ def look(path: Path, task_id: str, repeat: int, attempt: int, characters: int) -
         for part in (path / "episodes", task_id, f"{repeat}.{attempt}"):
             folders.append(os.open(part, _FOLDER, dir_fd=folders[-1] if folders else None))
         texts = {name: text for name in _TEXTS if (text := _text(folders[-1], name, characters)) is not None}
-        return Found(_lines(folders[-1], "calls.jsonl"), _lines(folders[-1], "model.jsonl"), texts)
+        trajectory = _text(folders[-1], "trajectory.json", _LONGEST)
+        return Found(_lines(folders[-1], "calls.jsonl"), _lines(folders[-1], "model.jsonl"), trajectory, texts)
     except OSError:
         return Found()
     finally:

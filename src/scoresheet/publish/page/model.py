@@ -5,6 +5,7 @@ The order is the report's: confounds and attendance, the protocol sheet, then fi
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from scoresheet.documents.decisions import ShareOfRuns
@@ -64,6 +65,8 @@ class TaskRow:
     fates: tuple[Fate, ...]
     successes: int
     planned: int
+    told: str
+    """The fates in words, repeat by repeat: `success ×4, timeout`."""
     cells: tuple[str, ...]
     """As the table shows them: schema_ok, unauthorized, timeouts, exit reasons, tool calls, tokens."""
 
@@ -221,7 +224,9 @@ def _task(task: TaskResult) -> TaskRow:
         " ".join(map(str, task.tool_calls)) or "none",
         " ".join("?" if each is None else str(each) for each in task.tokens) or "not counted",
     )
-    return TaskRow(task.task_id, fates, task.successes, task.planned, cells)
+    runs = ((each, len([*group])) for each, group in groupby(fates))
+    told = ", ".join(each if count == 1 else f"{each} ×{count}" for each, count in runs)
+    return TaskRow(task.task_id, fates, task.successes, task.planned, told, cells)
 
 
 def fate(exit_reason: str, success: int | None) -> Fate:

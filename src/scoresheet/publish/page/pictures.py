@@ -101,7 +101,7 @@ def fates(tasks: Sequence[TaskRow], draft: bool) -> str:
 
 def _named_map(tasks: Sequence[TaskRow], draft: bool) -> str:
     repeats = max((len(task.fates) for task in tasks), default=1)
-    left = 168
+    left = round(14 + 6.9 * max((min(24, len(task.task_id)) for task in tasks), default=0))
     size = min(22.0, (WIDTH - left - _RIGHT) / repeats)
     tall = max(14.0, size)
     parts: list[svg.Element] = []
@@ -115,7 +115,8 @@ def _named_map(tasks: Sequence[TaskRow], draft: bool) -> str:
     for column in range(0, repeats, step):
         parts.append(_text(round(left + (column + 0.5) * size, 2), 14, str(column), "tick", "middle"))
     parts += _cells(cells)
-    return _picture("Tasks and repeats", _tally(tasks), round(22 + tall * len(tasks) + 6), parts, draft)
+    width = round(left + size * repeats + _RIGHT)
+    return _picture("Tasks and repeats", _tally(tasks), round(22 + tall * len(tasks) + 6), parts, draft, width)
 
 
 def _folded_map(tasks: Sequence[TaskRow], draft: bool) -> str:
@@ -132,7 +133,11 @@ def _folded_map(tasks: Sequence[TaskRow], draft: bool) -> str:
         for column, fate in enumerate(task.fates):
             cells.setdefault(fate, []).append(_square(x + column * size, y, size, 0.25))
     height = round(8 + per * size + 8)
-    return _picture("Tasks and repeats", _tally(tasks), height, [*_cells(cells)], draft)
+    parts = _cells(cells)
+    if draft:  # the cells cover what stands behind them
+        height += 18
+        parts.append(_text(_LEFT, height - 5, "DRAFT: not a score", "note"))
+    return _picture("Tasks and repeats", _tally(tasks), height, parts, draft)
 
 
 def key() -> dict[Fate, str]:
@@ -226,15 +231,21 @@ def ranks(found: Comparison, draft: bool) -> str:
     return _picture("Rank sets", described, bottom + 24, parts, draft)
 
 
-def _picture(title: str, described: str, height: int, parts: Sequence[svg.Element], draft: bool) -> str:
+def _picture(
+    title: str, described: str, height: int, parts: Sequence[svg.Element], draft: bool, width: int = WIDTH
+) -> str:
     """The whole picture; a draft says so in each."""
-    banner = [_text(WIDTH / 2, round(height / 2 + 16), "DRAFT", "banner", "middle")] if draft else []
+    size = round(min(72.0, width / 5.5), 1)
+    banner = _text(width / 2, round(height / 2 + size / 3, 1), "DRAFT", "banner", "middle")
+    banner.font_size = size
     name = f"{title}, DRAFT: not a score" if draft else title
     return str(
         svg.SVG(
-            viewBox=svg.ViewBoxSpec(0, 0, WIDTH, height),
+            viewBox=svg.ViewBoxSpec(0, 0, width, height),
+            width=round(width * 1.3),
+            height=round(height * 1.3),
             class_=["picture"],
-            elements=[*banner, *parts],
+            elements=[banner, *parts] if draft else [*parts],
             extra={"role": "img", "aria-label": escape(line(f"{name}: {described}"[:2000]))},
         )
     )

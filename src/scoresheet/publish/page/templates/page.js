@@ -30,10 +30,17 @@
     });
     return row;
   };
-  const table = (caption, heading, body, head = true) => {
-    const node = within(make("table"), make("caption", caption, "unseen"));
+  const table = (caption, kind, heading, body, head = true) => {
+    const node = within(make("table", null, kind), make("caption", caption, "unseen"));
     if (heading) node.append(within(make("thead"), line("th", heading)));
     return within(node, within(make("tbody"), ...body.map((cells) => line("td", cells, head))));
+  };
+  const wide = (name, node) => {
+    const holder = within(make("div", null, "wide"), node);
+    holder.tabIndex = 0;
+    holder.setAttribute("role", "region");
+    holder.setAttribute("aria-label", name);
+    return holder;
   };
   const block = (text, name) => {
     const node = make("pre");
@@ -71,12 +78,12 @@
 
   const detail = (one) => {
     const parts = [];
-    const title = (text) => parts.push(make("h4", text));
+    const title = (text) => parts.push(make("h3", text));
     title("What is known of it");
-    parts.push(table("Facts", null, one.facts));
+    parts.push(table("Facts", "facts", null, one.facts));
     title("Answer against expected");
     if (one.expected.members.length) {
-      parts.push(table("Answer against expected", ["member", "expected", "answered", ""], one.expected.members.map(
+      parts.push(table("Answer against expected", "answers", ["member", "expected", "answered", ""], one.expected.members.map(
         ([key, expected, answered, same]) => [key, expected, answered, make("span", same ? "same" : "differs", same ? "same" : "differs")])));
     } else if (one.expected.why_not) {
       parts.push(make("p", `What was expected is not shown: ${one.expected.why_not}.`));
@@ -84,14 +91,18 @@
     parts.push(block(one.answer, "the whole answer"));
     title("Calls");
     if (one.calls.rows.length) {
-      parts.push(table("Calls", ["no.", "asked", "tool", "by", "outcome", "status", "s"], one.calls.rows.map(call)));
+      parts.push(wide("Calls", table("Calls", "calls", ["no.", "asked", "tool", "by", "outcome", "status", "s"], one.calls.rows.map(call))));
     } else if (!one.calls.note) {
       parts.push(make("p", "It called no tool."));
     }
     if (one.calls.note) parts.push(make("p", one.calls.note));
-    if (one.moments.length) {
+    if (one.steps.length) {
       title("Trajectory");
-      parts.push(table("Trajectory", ["s", "who", "what"], one.moments));
+      parts.push(table("Trajectory", "steps", ["step", "who", "what"], one.steps));
+    }
+    if (one.moments.length) {
+      title("When");
+      parts.push(table("When it asked what", "moments", ["s", "who", "what"], one.moments));
     }
     for (const [name, text] of one.texts) {
       title(name === "patch.diff" ? "Patch" : name);
@@ -105,7 +116,7 @@
     if (!parsed.has(task)) parsed.set(task, read(`t${task}`));
     const cell = make("td");
     cell.colSpan = 7;
-    cell.append(...detail(parsed.get(task)[number - firstOf.get(task)]));
+    cell.append(within(make("div", null, "inner"), ...detail(parsed.get(task)[number - firstOf.get(task)])));
     const holder = within(make("tr", null, "detail"), cell);
     holder.id = `d${number}`;
     button.setAttribute("aria-controls", holder.id);
