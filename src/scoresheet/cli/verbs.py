@@ -13,6 +13,7 @@ VERBS: dict[str, str] = {
     "report": "Print the report of a run, or why it is not admissible.",
     "judge": "Judge blind what no program could: episodes that wait for a human.",
     "confound": "Add a dated entry to a run's confound log.",
+    "export": "Write an admissible run in the format of another tool.",
     "bundle": "Put a run into one file that anybody can verify offline.",
     "verify": "Recompute a bundle or a run, and say what can't be known.",
     "compare": "Say whether agents differ, by runs that are alike in all else.",

@@ -63,7 +63,7 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
     """
     plan = plan_of(folder)
     evidence = _beside(folder, plan, pack)
-    judged = _Judged(evidence.judgments)
+    judged = Judged(evidence.judgments)
     ledger, hashed = Ledger(plan), hashlib.sha256()
     for line in _lines(folder / ROWS):
         hashed.update(line.data)
@@ -79,7 +79,7 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
     return RunFolder(plan, ledger.close(), evidence, hashed.hexdigest())
 
 
-class _Judged:
+class Judged:
     """Puts what people decided into the rows that wait for it."""
 
     def __init__(self, found: Judgments | None) -> None:
