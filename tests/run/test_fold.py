@@ -6,6 +6,7 @@ import pytest
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.task import Task
+from scoresheet.model.observed import Observation
 from scoresheet.run.fold import Seen, fold, harness_error
 from scoresheet.run.plan import Episode
 from scoresheet.sandbox.spec import Ended
@@ -24,7 +25,15 @@ def call(outcome="hit", at_s=0.1, **more: Any) -> CallRecord:
     return CallRecord.from_value(values | ({"kind": "no_match"} if outcome == "miss" else {}) | more, "calls.jsonl")
 
 
-def seen(*calls: CallRecord, protocol: Any = "tool-replay-v2", on_mismatch="stop", suspended_s=0.0, **ended: Any):
+def seen(
+    *calls: CallRecord,
+    protocol: Any = "tool-replay-v2",
+    on_mismatch="stop",
+    suspended_s=0.0,
+    models: Observation | None = None,
+    model_sha256=None,
+    **ended: Any,
+):
     return fold(
         Seen(
             manifest_sha256="ab" * 32,
@@ -40,6 +49,8 @@ def seen(*calls: CallRecord, protocol: Any = "tool-replay-v2", on_mismatch="stop
             evidence=Evidence(backend="bwrap", state="proved", suspended_s=suspended_s),
             started_at="2026-01-01T00:00:00Z",
             host="h",
+            models=models,
+            model_sha256=model_sha256,
         )
     )
 
@@ -94,7 +105,7 @@ def test_one_call_too_many_ends_it_whatever_on_mismatch_says():
 
 
 def test_what_came_first_decides():
-    late = {"limit": "wall_clock", "limit_at_s": 1.0, "exit_code": None}
+    late: Any = {"limit": "wall_clock", "limit_at_s": 1.0, "exit_code": None}
     assert outcome(seen(call("miss", 0.9), **late))[-1] == "mismatch"
     assert outcome(seen(call("miss", 1.1), **late)) == (0, 1, 1, 1, "timeout")
     assert outcome(seen(call("capped", 0.5), call("miss", 0.6)))[-1] == "tool_cap"

@@ -61,3 +61,9 @@ def test_a_task_may_only_lower_the_cap():
     assert model_calls.pinned(controls, 77, 40) == replace(found, max_tool_calls=9)
     assert model_calls.pinned(controls, 77, None) == replace(found, max_tool_calls=9)
     assert model_calls.pinned(None, 77, 4) is None
+
+
+def test_controls_that_do_not_hold_pin_nothing():
+    assert model_calls.held({"controls": CONTROLS}) == Controls.from_value(CONTROLS, "card.yaml")
+    for card in (None, {}, {"controls": []}, {"controls": {**CONTROLS, "seed": "x"}}):
+        assert model_calls.held(card) is None

@@ -1,12 +1,19 @@
 import hashlib
+import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scoresheet.documents.evidence import Evidence
-from scoresheet.run.refold import Refold
+from scoresheet.documents.protocol_card import Controls
+from scoresheet.documents.task import Task
+from scoresheet.run.model_calls import Reading, pinned
+from scoresheet.run.refold import Recorded, Refold
 from tests.run.test_fold import call, seen
+from tests.run.test_model_calls import CONTROLS as CARD
+from tests.run.test_trajectory import ASKED, FINAL, USER, chat
 
 EVIDENCE = json.dumps(Evidence(backend="none", state="not_isolated").as_json()).encode()
 
@@ -56,3 +63,95 @@ def test_an_ending_that_the_journal_does_not_show_must_be_the_models(reason, con
     assert any(f"exit_reason {reason} does not follow" in finding for finding in told(row))
     assert told(row.model_copy(update={"controls": {control: "verified"}})) != []
     assert told(row.model_copy(update={"controls": {control: "violated"}})) == []
+
+
+CONTROLS = Controls.from_value(CARD | {"max_tool_calls": 1}, "card.yaml")
+ENTRIES = [chat(0.1, [USER], ASKED), chat(1.0, [USER, ASKED], FINAL)]
+
+
+def of_models(*entries, row=None, cap: int | None = None, log: bytes | None = None, task: Any = None, **more: Any):
+    """What is found of a row (by default the right one) beside these model calls."""
+    data = b"".join(entry.line() for entry in entries) if log is None else log
+    if row is None:
+        row = right_row(*entries, cap=cap)
+    row = row.model_copy(update={"calls_sha256": hashlib.sha256(b"").hexdigest(), "isolation": "not_isolated"} | more)
+    recorded = None if task is None else Recorded(Task.from_value(task, "t"), {})
+    refold = Refold(row, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop", recorded, models=True)
+    refold.journal()
+    refold.evidence(EVIDENCE)
+    refold.model(io.BytesIO(data), CONTROLS, cap)
+    return [f"{finding.rule}: {finding.what}" for finding in refold.findings()]
+
+
+def right_row(*entries, cap: int | None = None, **ended: Any):
+    data = b"".join(entry.line() for entry in entries)
+    reading = Reading(io.BytesIO(data), pinned(CONTROLS, 3, cap))
+    for _ in reading.exchanges():
+        pass
+    passed = reading.seen()
+    return seen(models=passed.observation, model_sha256=passed.sha256, **ended)
+
+
+def test_a_row_that_follows_from_its_model_calls_has_no_fault():
+    assert of_models(*ENTRIES) == []
+    assert of_models(chat(0.1, [USER], FINAL, 500), row=right_row(chat(0.1, [USER], FINAL, 500), exit_code=1)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tokens_in": 201}, {"tokens_out": None}, {"model_calls": 1}, {"model_retries": 1}, {"models": ("other",)},
+        {"controls": {}}, {"violations": ("controls.seed: violated",)}, {"model_unrecorded": ("a call",)},
+    ],
+)  # fmt: skip
+def test_a_figure_of_models_that_was_changed_is_found(change: dict[str, Any]):
+    name = next(iter(change))
+    assert any(name in each or "controls.temperature" in each for each in of_models(*ENTRIES, **change))
+
+
+def test_an_exchange_that_was_edited_is_found():
+    row = right_row(*ENTRIES)
+    edited = replace(ENTRIES[1], response=ENTRIES[1].response.replace(b"12", b"13"))
+    assert of_models(ENTRIES[0], edited, row=row) == [
+        "row-model: t 1.2: episodes/t/1.2/model.jsonl is not what the row was folded from"
+    ]
+    dearer = replace(ENTRIES[1], response=ENTRIES[1].response.replace(b'"prompt_tokens": 100', b'"prompt_tokens": 90'))
+    found = of_models(ENTRIES[0], dearer, row=row)
+    assert any("tokens_in does not follow" in each and "row 200, the log 190" in each for each in found)
+
+
+def test_model_calls_that_are_gone_or_no_log_are_found():
+    row = right_row(*ENTRIES)
+    lost = row.model_copy(update={"calls_sha256": hashlib.sha256(b"").hexdigest(), "isolation": "not_isolated"})
+    refold = Refold(lost, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop", models=True)
+    refold.journal()
+    refold.evidence(EVIDENCE)
+    assert [finding.rule for finding in refold.findings()] == ["row-model"]
+    refold.logs = False
+    assert list(refold.findings()) == []
+    refold.models = False
+    assert [finding.rule for finding in refold.findings()] == ["row-follows"]
+    (found,) = of_models(row=row, log=b"{}\n")
+    assert found == "row-model: no line of a model log"
+
+
+def test_an_ending_is_the_one_that_the_model_calls_show():
+    two = [chat(0.1, [USER], ASKED), chat(1.0, [USER, ASKED], ASKED)]
+    capped = right_row(*two, exit_code=None, stopped="tool_cap")
+    assert (capped.exit_reason, of_models(*two, row=capped)) == ("tool_cap", [])
+    row = capped.model_copy(update={"exit_reason": "completed", "limit": None, "agent_exit": 0})
+    assert any("shows tool_cap" in each for each in of_models(*two, row=row))
+    ended = right_row(*ENTRIES).model_copy(update={"exit_reason": "mismatch", "success": 0})
+    assert any("exit_reason mismatch does not follow" in each for each in of_models(*ENTRIES, row=ended))
+    failed = right_row(chat(0.1, [USER], FINAL, 500), exit_code=1).model_copy(update={"exit_reason": "agent_error"})
+    assert any("last model call failed" in each for each in of_models(chat(0.1, [USER], FINAL, 500), row=failed))
+
+
+def test_a_cap_that_a_task_lowered_is_compared_when_the_pack_is_at_hand():
+    task = {"task_id": "t", "prompt": "p", "limits": {"max_tool_calls": 0}}
+    row = right_row(ENTRIES[0], cap=0, exit_code=None, stopped="tool_cap")
+    assert row.exit_reason == "tool_cap"
+    assert of_models(ENTRIES[0], row=row) == []
+    assert of_models(ENTRIES[0], row=row, task=task) == []
+    freed = row.model_copy(update={"controls": {**row.controls, "controls.max_tool_calls": "verified"}})
+    assert any("controls.max_tool_calls does not" in each for each in of_models(ENTRIES[0], row=freed, task=task))

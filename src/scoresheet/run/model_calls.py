@@ -8,14 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from scoresheet.canonical import JsonValue
 from scoresheet.digest import Digest
 from scoresheet.documents.protocol_card import Controls
+from scoresheet.errors import Refused
 from scoresheet.model import ordered
 from scoresheet.model.entry import Entry
 from scoresheet.model.observed import Exchange, Observation, Observer, Pinned
+from scoresheet.model.wire import parts
 
 _NOTHING = Pinned(0.0, (), None, frozenset(), 0)
 _PIECE = 1 << 20
+
+
+def held(card: JsonValue) -> Controls | None:
+    """The controls of a card as it stands; `None` when they don't hold: then nothing is compared."""
+    controls = parts.obj(card).get("controls")
+    try:
+        return Controls.from_value(controls, "card.yaml#/controls") if isinstance(controls, dict) else None
+    except Refused:
+        return None
 
 
 def pinned(controls: Controls | None, seed: int, max_tool_calls: int | None) -> Pinned | None:

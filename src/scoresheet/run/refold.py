@@ -5,17 +5,21 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.manifest import Protocol
+from scoresheet.documents.protocol_card import Controls
 from scoresheet.documents.row import Row
 from scoresheet.documents.task import Task
-from scoresheet.errors import Finding, Refused
-from scoresheet.run import oracle
+from scoresheet.errors import Finding, Malformed, Refused
+from scoresheet.model.entry import MODEL_LOG
+from scoresheet.run import model_calls, oracle
 from scoresheet.run.fold import SUSPENDED_S
+from scoresheet.run.model_calls import ModelCalls, Reading
 from scoresheet.run.oracle import Answer
 from scoresheet.sandbox.evidence import CORE
 
@@ -53,6 +57,10 @@ class Refold:
     on_mismatch: str
     recorded: Recorded | None = None
     """`None` where the pack is not at hand."""
+    models: bool = False
+    """Whether the run's episodes had a door of models."""
+    logs: bool = True
+    """Whether what passed it would be at hand: a bundle holds its digest."""
     _found: list[Finding] = field(default_factory=list)
     _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     _lines: int = 0
@@ -64,6 +72,7 @@ class Refold:
     _ignored: Counter[str] = field(default_factory=Counter)
     _first_end: CallRecord | None = None
     _journal: bool = False
+    _passed: ModelCalls | None = None
     _proof: Evidence | None = None
     _evidence: bool = False
 
@@ -98,6 +107,19 @@ class Refold:
         if call.outcome == "miss":
             self._missed.append(call)
         self._against_recordings(call, where)
+
+    def model(self, log: BinaryIO, controls: Controls | None, cap: int | None) -> None:
+        """Take model.jsonl; `controls`: the card's, when they hold; `cap`: the run's on tool calls."""
+        limits = None if self.recorded is None else self.recorded.task.limits.max_tool_calls
+        caps = [each for each in (cap, limits) if each is not None]
+        reading = Reading(log, model_calls.pinned(controls, self.row.episode_seed, min(caps, default=None)))
+        try:
+            for _ in reading.exchanges():
+                pass
+        except Malformed as error:
+            self._find("row-model", f"{self.folder}/{(error.where or MODEL_LOG)}", error.what)
+            return
+        self._passed = reading.seen()
 
     def evidence(self, data: bytes) -> None:
         """Take evidence.json."""
@@ -147,6 +169,7 @@ class Refold:
                 yield "row-follows", "lost by our own error, and yet a success"
             return
         yield from self._from_journal()
+        yield from self._from_models()
         yield from self._from_evidence()
         yield from self._from_itself()
         yield from self._from_oracle()
@@ -186,9 +209,61 @@ class Refold:
 
     def _by_model(self, expected: str | None) -> bool:
         """True when the model's calls ended the episode, which its own journal shows, and not this one."""
+        if self._passed is not None and (self._capped or self.row.exit_reason != "tool_cap"):
+            return expected is None and self._passed.observation.ending == self.row.exit_reason
         control = {"mismatch": "controls.tool_allowlist", "tool_cap": "controls.max_tool_calls"}
         violated = self.row.controls.get(control[self.row.exit_reason]) == "violated"
         return expected is None and (violated or bool(self.row.model_unrecorded))
+
+    @property
+    def _capped(self) -> bool:
+        """Whether the cap on tool calls is known: a task may lower it."""
+        return self.recorded is not None
+
+    def _from_models(self) -> Iterator[tuple[str, str]]:
+        """What the row says of models, by what passed their doors."""
+        row, passed, log = self.row, self._passed, f"{self.folder}/{MODEL_LOG}"
+        if not self.models:
+            if row.model_calls is not None:
+                yield "row-follows", "model_calls is told, though the run had no model's door"
+            return
+        if passed is None:
+            if self.logs and not any(finding.rule == "row-model" for finding in self._found):
+                yield "row-model", f"its model calls {log} are not there"
+            return
+        if row.model_sha256 != passed.sha256:
+            yield "row-model", f"{log} is not what the row was folded from"
+        seen = passed.observation
+        controls = {each.control: each.status for each in seen.controls}
+        violations = tuple(map(str, seen.violated))
+        told: dict[str, tuple[object, object]] = {
+            "model_calls": (row.model_calls, seen.calls),
+            "model_retries": (row.model_retries, seen.retries),
+            "tokens_in": (row.tokens_in, seen.tokens_in),
+            "tokens_out": (row.tokens_out, seen.tokens_out),
+            "models": (row.models, seen.models),
+            "model_unrecorded": (row.model_unrecorded, seen.unrecorded),
+        }
+        names = {**row.controls, **controls}
+        told |= {name: (row.controls.get(name), controls.get(name)) for name in names if self._compared(name)}
+        told["violations"] = (self._compared_of(row.violations), self._compared_of(violations))
+        for name, (said, found) in told.items():
+            if said != found:
+                yield "row-follows", f"{name} does not follow from {log} ({_short(said, found, 'the log')})"
+        if seen.ending is not None and row.limit in (None, "tool_calls") and self._first_end is None:
+            if row.exit_reason != seen.ending:
+                yield "row-follows", f"exit_reason {row.exit_reason}, but {log} shows {seen.ending}"
+            return
+        died = row.exit_reason in ("agent_error", "model_error") and row.limit is None and row.agent_exit != 0
+        if died and (row.exit_reason == "model_error") != (seen.gave_up is not None):
+            last = "failed" if seen.gave_up is not None else "did not fail"
+            yield "row-follows", f"exit_reason {row.exit_reason}, but its last model call {last} by {log}"
+
+    def _compared(self, name: str) -> bool:
+        return self._capped or not name.startswith("controls.max_tool_calls")
+
+    def _compared_of(self, violations: Iterable[str]) -> tuple[str, ...]:
+        return tuple(text for text in violations if self._compared(text))
 
     def _from_evidence(self) -> Iterator[tuple[str, str]]:
         if not self._evidence:
@@ -222,8 +297,8 @@ class Refold:
             yield "row-oracle", f"success {row.success} does not follow from its answer and the task's oracle"
 
 
-def _short(said: object, seen: object) -> str:
+def _short(said: object, seen: object, by: str = "journal") -> str:
     left, right = str(said), str(seen)
     if len(left) + len(right) > 120:
         return "they differ"
-    return f"row {left}, journal {right}"
+    return f"row {left}, {by} {right}"
