@@ -20,7 +20,7 @@ SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 KEY = "sk-real-ready-made-7f3a9c0d21"
 """The model's real key: it must be nowhere."""
 COUNT = "catalog.count.2"
-COUNT_CALL = {
+COUNT_CALL: dict[str, Any] = {
     "tool": "get_catalog_by_catalog_name",
     "arguments": {"catalog_name": "airports", "state__exact": "TX", "latitude__gte": 32, "_size": 0},
 }
@@ -76,12 +76,19 @@ def run(
     kind: str = "openai",
     more: Mapping[str, Any] | None = None,
     path: str = "/usr/local/bin:/usr/bin:/bin",
-    during: Callable[[Path], None] | None = None,
+    on_turn: Callable[[int, int | None], None] | None = None,
 ) -> Tried:
-    """The run of one episode; `during` hears of the run directory while the run is under way."""
+    """The run of one episode; `on_turn` hears of the runner's process and a request's turn before it is answered."""
     heard: list[dict[str, Any]] = []
+    process: subprocess.Popen[str] | None = None
+
+    def hear(told: dict[str, Any]) -> None:
+        heard.append(told)
+        if on_turn is not None and process is not None:
+            on_turn(process.pid, told["turn"])
+
     environment = {"PATH": path, "LANG": "C.UTF-8", "THE_KEY": KEY}
-    with ModelStub(Script.of({"turns": list(turns), **(more or {})}), on_request=heard.append) as stub:
+    with ModelStub(Script.of({"turns": list(turns), **(more or {})}), on_request=hear) as stub:
         words = [SCORESHEET, "run", str(pack), "--agent", agent, "--tasks", task, "--repeats", "1", "--seat", "a"]
         words += ["--draft", "--quiet", "--out", str(out), "--model", f"{kind}={stub.address}"]
         words[-1] += "/v1" if kind == "openai" else ""
@@ -90,8 +97,6 @@ def run(
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=out.parent
         )
         try:
-            if during is not None:
-                during(out)
             said = process.communicate(timeout=300)
         finally:
             process.kill()
