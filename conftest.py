@@ -8,6 +8,7 @@ A line `…` stands for any lines, a `…` inside a line for any text. A command
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,9 @@ from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
 HOUSE = Path(__file__).parent
+
+# A shell that starts the tests in the background ignores SIGINT for them, and so would every command that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def lay_folder(namespace: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scoresheet.gate.escapes import origins, unescaped
@@ -24,6 +24,9 @@ def test_json_and_urls_are_undone(text):
             assert text in layer.plain.decode() or "%" in text or "\\" in text or "&" in text
 
 
+@example([("\\n", 398)])  # between what stands around one escape and what stands around the next
+@example([("\\n", 798)])
+@example([("\\n", 801)])
 @given(
     st.lists(st.tuples(st.sampled_from(["\\n", "\\u00e9", "%41", "&quot;", "\\\\", "x" * 1000]), st.integers(0, 900)))
 )

@@ -4,6 +4,7 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -383,6 +384,13 @@ def test_a_workspace_can_be_read_only(sandbox, tmp_path):
     assert not (workspace / "made").exists()
 
 
+def test_a_relative_workspace_is_that_of_the_caller(sandbox, tmp_path, monkeypatch):
+    (tmp_path / "runs" / "w").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    ended, _ = run(sandbox, "/bin/sh", "-c", "echo new > made", spec=a_spec(workspace=Path("runs/w")))
+    assert (ended.exit_code, (tmp_path / "runs/w/made").read_text()) == (0, "new\n"), ended
+
+
 def test_a_bind_is_read_only_and_may_lie_where_its_account_can_not_go(sandbox, tmp_path):
     tmp_path.chmod(0o700)
     folder = tmp_path / "agent"
@@ -502,6 +510,8 @@ def everything_as_ordinary() -> None:
         test_a_disk_that_an_agent_filled_is_named(sandbox, "/work")
         test_the_agent_can_not_touch_process_1(sandbox)
         test_stop_ends_an_episode_from_another_thread_and_the_first_reason_counts(sandbox, "ordinary")
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            test_a_relative_workspace_is_that_of_the_caller(sandbox, Path(folder), patch)
     assert none_survive("ordinary")
 
 

@@ -60,10 +60,10 @@ def unescaped(text: bytes) -> Layer | None:
     spans: list[tuple[int, int]] = []
     low = high = -1
     for match in _ESCAPE.finditer(text):
-        if match.start() > high:
+        if high < 0 or match.start() - _AROUND > high:
             if high >= 0:
                 spans.append((low, high))
-            low = max(high, match.start() - _AROUND, 0)
+            low = max(match.start() - _AROUND, 0)
         high = match.end() + _AROUND
     if high < 0:
         return None

@@ -85,7 +85,7 @@ class Launcher:
     def reach(self, path: Path, *, writable: bool = False) -> Path:
         """Where an episode's account can bind that host path from. Raises `NotIsolated`."""
         if self._stage is None:
-            return path
+            return path.absolute()  # bwrap is started in /
         path = path.resolve()  # what a link says can lie where the account can't go
         if traversable(path):
             return path
