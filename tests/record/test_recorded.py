@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from scoresheet import canonical
+from scoresheet import canonical, digest
 from scoresheet.documents.task import Task
 from scoresheet.documents.tool import Request, Response
 from scoresheet.errors import Refused
@@ -142,3 +142,41 @@ def test_a_recording_that_would_not_answer_itself_is_refused():
     with pytest.raises(Refused) as caught:
         add(Draft("t", "p", {}, (exchange("POST", "/s", (JSON,), b'{"q": 1}'),), lying.redaction, {}), {})
     assert [finding.rule for finding in caught.value.findings] == ["record-round-trip"]
+
+
+def appended(pack, one, path="tasks/t.json"):
+    from scoresheet.record.recorded import append
+
+    changes = append(path, one, redact([one]), pack, {"API": "api.example.com", "NEW": "new.example.com"})
+    return pack | {place: data for place, data in changes.files.items() if data is not None}, changes
+
+
+def test_a_call_that_is_added_leaves_the_others_as_they_are():
+    pack = recorded(draft(exchange(target="/orders/17"), exchange("POST", "/pay", (JSON,), b'{"a": 1}')))
+    value = json.loads(pack["tasks/t.json"])
+    value["calls"][0]["mine"] = {"kept": True}
+    value["scenarios"] = {"order": ["open", "paid"]}
+    value["calls"][1]["state"] = {"scenario": "order", "sets": "paid"}
+    pack["tasks/t.json"] = canonical.pretty(value)
+    after, changes = appended(pack, exchange(target="/orders/18"))
+    added = json.loads(after["tasks/t.json"])
+    assert added["calls"][:2] == value["calls"]
+    assert added["calls"][2]["request"]["path"] == "/orders/18"
+    assert {name: added[name] for name in value if name not in ("calls", "tools")} == {
+        name: value[name] for name in value if name not in ("calls", "tools")
+    }
+    assert changes.tools == ("get_orders_by_order_id",)
+    assert json.loads(after["manifest.json"])["upstreams"] == {"API": "api.example.com", "NEW": "new.example.com"}
+
+
+def test_a_call_that_is_added_brings_its_tool_and_widens_the_one_it_shares():
+    pack = recorded(draft(exchange(target="/orders/17")), draft(exchange(target="/orders/18"), task_id="other"))
+    after, _ = appended(pack, exchange(target="/stock?all=true"))
+    names = [reference["name"] for reference in json.loads(after["tasks/t.json"])["tools"]]
+    assert names == ["get_orders_by_order_id", "get_stock"]
+    again, changes = appended(after, exchange(target="/stock?all=true&page=2"))
+    assert json.loads(again["tools/get_stock.json"])["inputSchema"]["properties"].keys() == {"all", "page"}
+    assert "tasks/other.json" not in changes.files
+    for name, data in ((name, json.loads(again["tasks/t.json"])["tools"]) for name in ("get_stock",)):
+        (reference,) = (each for each in data if each["name"] == name)
+        assert reference["schema_sha256"] == "sha256:" + digest.of(again[f"tools/{name}.json"])

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from scoresheet.documents.call_record import CallRecord
     from scoresheet.documents.task import Task
     from scoresheet.pack.folder import Pack
+    from scoresheet.record.upstream import Upstream
     from scoresheet.replay.http import Public, ReplayServer
+    from scoresheet.run.acceptance import Acceptance
 
 
 @click.command()
@@ -24,27 +26,53 @@ if TYPE_CHECKING:
 @click.option("--task", "task_id", required=True, metavar="ID", help="The task to replay.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="First port on 127.0.0.1 [any free ones].")
 @click.option("--https", is_flag=True, help="Also answer the recorded hosts under their https:// names, by a proxy.")
+@click.option(
+    "--accept-new",
+    is_flag=True,
+    help="Ask the live services for what was not recorded, and add it to an unfrozen PACK.",
+)
+@click.option("--upstream", "live", multiple=True, metavar="NAME=URL", help="With --accept-new: a live service.")
+@click.option("--not-secret", multiple=True, metavar="NAME", help="With --accept-new: this member is no credential.")
+@click.option(
+    "--timeout-s", default=30.0, show_default=True, help="With --accept-new: how long a service is waited for."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each call as one line of JSON; all else on stderr.")
-def command(pack: str, task_id: str, port: int | None, https: bool, as_json: bool) -> None:
+def command(
+    pack: str,
+    task_id: str,
+    port: int | None,
+    https: bool,
+    accept_new: bool,
+    live: tuple[str, ...],
+    not_secret: tuple[str, ...],
+    timeout_s: float,
+    as_json: bool,
+) -> None:
     """Replay a task of PACK on this machine, for an agent that you are writing, until Ctrl-C.
 
     The environment that an agent would find is printed first, to be exported; then every call as it happens, a call
     that was not recorded with its nearest recording and the difference. Nothing is isolated and nothing is scored.
     One `serve` is one episode: recorded sequences go on where they are; start again for a fresh one.
 
+    With --accept-new a call that the task lacks is asked of its live service, stripped of credentials as `record` does,
+    added to the task, and answered. A frozen pack is never added to.
+
     \b
     Example: scoresheet serve examples/packs/billing-v3 --task billing.refund.v1
+             scoresheet serve packs/shop --task refund-17 --accept-new --upstream SHOP=https://shop.example.com
     """
     import queue
     import tempfile
 
+    from scoresheet.pack import draft
     from scoresheet.pack.folder import Pack
     from scoresheet.replay.http import CALL_DOOR, MCP_DOOR, PROXY_DOOR, ReplayServer
     from scoresheet.replay.journal import CallJournal
     from scoresheet.replay.session import Session, Tape
     from scoresheet.run.prepare import upstreams_of
 
-    opened = Pack.open(pack)
+    services = _services(accept_new, live)
+    opened = _with_hosts(draft.opened(pack), services) if accept_new else Pack.open(pack)
     task = opened.task(task_id)
     tape = Tape.of(task, opened.tools, opened.manifest.protocol, opened.manifest.on_exhausted)
     upstreams = {f"http-{number}": name for number, name in enumerate(upstreams_of(opened))}
@@ -57,12 +85,16 @@ def command(pack: str, task_id: str, port: int | None, https: bool, as_json: boo
             name: stack.enter_context(_listen(port and port + number))
             for number, name in enumerate((*upstreams, CALL_DOOR, MCP_DOOR, *((PROXY_DOOR,) if https else ())))
         }
-        server = stack.enter_context(ReplayServer())
+        server = stack.enter_context(ReplayServer(http2=not accept_new))
+        acceptance = None
+        if accept_new:
+            acceptance = _acceptance(opened, task_id, services, timeout_s, not_secret)
+            stack.callback(acceptance.end)
         session = Session(tape, task.limits.max_tool_calls)
         journal = CallJournal(folder / "calls.jsonl")
         public = _public(opened, server) if https else None
         view = stack.enter_context(
-            server.episode(sockets, upstreams, session, journal, on_call=heard.put, public=public)
+            server.episode(sockets, upstreams, session, journal, on_call=heard.put, public=public, elsewhere=acceptance)
         )
         tell = say if as_json else _out
         environment = _environment(opened, task, sockets, upstreams, folder)
@@ -71,6 +103,8 @@ def command(pack: str, task_id: str, port: int | None, https: bool, as_json: boo
         for name, value in environment.items():
             tell(f"export {name}={shlex.quote(value)}")
         tell(f"# replaying {task_id}, {len(task.calls)} recorded calls; Ctrl-C ends it")
+        for service in services:
+            tell(f"# what is missing is asked of {service.name} ({service.authority}) and added to the task")
         tally: dict[str, int] = {}
         while (record := heard.get()) is not None:
             tally[record.outcome] = tally.get(record.outcome, 0) + 1
@@ -79,6 +113,35 @@ def command(pack: str, task_id: str, port: int | None, https: bool, as_json: boo
     tell(_summary(tally))
     if answer is not None:
         tell(f"answer: {answer.decode('utf-8', 'replace')}")
+
+
+def _services(accept_new: bool, live: tuple[str, ...]) -> "tuple[Upstream, ...]":
+    from scoresheet.errors import Usage
+    from scoresheet.record.upstream import Upstream
+
+    if not accept_new and live:
+        raise Usage("a replay asks no live service", "--upstream", "add --accept-new, or leave it out")
+    if accept_new and not live:
+        raise Usage("no live service is named", "--accept-new", "give --upstream NAME=URL, as for record")
+    services = tuple(map(Upstream.parse, live))
+    if len({service.name for service in services}) < len(services):
+        raise Usage("two services have one name", "--upstream")
+    return services
+
+
+def _with_hosts(pack: "Pack", services: "tuple[Upstream, ...]") -> "Pack":
+    """The pack, its manifest naming the services that may be asked too."""
+    hosts = {**pack.manifest.upstreams, **{service.name: service.place for service in services}}
+    return type(pack)(pack.root, pack.manifest.model_copy(update={"upstreams": hosts}), pack.manifest_sha256)
+
+
+def _acceptance(
+    pack: "Pack", task_id: str, services: "tuple[Upstream, ...]", timeout_s: float, not_secret: tuple[str, ...]
+) -> "Acceptance":
+    from scoresheet.run.acceptance import Acceptance
+
+    path = next(path for path in pack.manifest.tasks if pack.task_at(path).task_id == task_id)
+    return Acceptance(pack.root, path, services, say, timeout_s, not_secret)
 
 
 def _listen(port: int | None) -> socket.socket:
@@ -166,8 +229,9 @@ def _lines(record: "CallRecord") -> list[str]:
 
 
 def _summary(tally: dict[str, int]) -> str:
-    calls = sum(tally.get(outcome, 0) for outcome in ("hit", "miss", "capped"))
-    more = [f"{outcome}: {tally[outcome]}" for outcome in ("capped", "malformed", "answer") if tally.get(outcome)]
+    calls = sum(tally.get(outcome, 0) for outcome in ("hit", "miss", "capped", "accepted"))
+    outcomes = ("accepted", "capped", "malformed", "answer")
+    more = [f"{outcome}: {tally[outcome]}" for outcome in outcomes if tally.get(outcome)]
     return ", ".join([f"calls: {calls}", f"misses: {tally.get('miss', 0)}", *more])
 
 

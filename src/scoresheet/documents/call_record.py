@@ -40,9 +40,10 @@ class CallRecord(Document):
     path: str
     """Path and query as sent."""
     fingerprint: str
-    outcome: Literal["hit", "miss", "capped", "malformed", "answer"]
+    outcome: Literal["hit", "miss", "capped", "malformed", "answer", "accepted"]
     """`capped`: one call more than the cap, not answered. `malformed`: no HTTP request; answered 4xx, no tool call.
-    `answer`: the `submit_answer` tool; no tool call either."""
+    `answer`: the `submit_answer` tool; no tool call either. `accepted`: with `serve --accept-new` alone, never in a run:
+    answered by the live service, and recorded."""
     kind: MissKind | None = None
     status: int
     """The status that was sent; 0 when the recorded fault was replayed."""

@@ -62,12 +62,7 @@ class ToolCalls:
             request = self._toolbox.request_for(tool, canonical.as_object(arguments))
         except Malformed as error:  # a run would not find it either
             return Reply(403, _json({"error": "unrecorded_call", "kind": "no_match", "what": error.what}))
-        made = Message()
-        made.method, made.url = request.method, request.target.encode()
-        made.headers = [(key.encode(), value.encode()) for key, value in request.headers]
-        if request.body:
-            made.headers.append((b"Content-Length", str(len(request.body)).encode()))
-        made.body += request.body
+        made = Message.of(request)
         made.version, made.keep_alive = message.version, message.keep_alive
         return Forward(upstream, made)
 

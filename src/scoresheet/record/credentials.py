@@ -90,6 +90,8 @@ class Credentials:
 
     allowed: frozenset[str] = frozenset()
     """Names that a person declared to be no credential, as `plain_name` gives them."""
+    numbered: int = 0
+    """The highest number that an earlier recording gave to a placeholder."""
     _placeholders: dict[str, str] = field(default_factory=dict)
     _watched: dict[str, str] = field(default_factory=dict)
     _everywhere: re.Pattern[str] | None = None
@@ -97,7 +99,7 @@ class Credentials:
 
     def placeholder(self, value: str) -> str:
         """The placeholder of a credential: `REDACTED-n`, in the order in which they are met."""
-        return self._placeholders.setdefault(value, f"REDACTED-{len(self._placeholders) + 1}")
+        return self._placeholders.setdefault(value, f"REDACTED-{self.numbered + len(self._placeholders) + 1}")
 
     def watch(self, value: str, rule: str) -> None:
         """Take `value` for a credential wherever it stands, if it is long and odd enough to be no plain word."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from scoresheet import canonical, digest
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.manifest import Manifest
-from scoresheet.documents.task import Task
+from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import Request, RequestCopy, Response, Tool
 from scoresheet.errors import Finding, Refused
 from scoresheet.pack import body as bodies
@@ -96,13 +96,53 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
         for place in others:
             changed[place] = _brought_up(files[place], place, toolbox, texts, gone)
     changed[MANIFEST] = _manifest(files.get(MANIFEST), draft.upstreams)
-    _round_trip(draft, Task.from_value(task, path), toolbox)
+    made = Task.from_value(task, path)
+    _round_trip(path, draft.sent, draft.redaction.exchanges, made.calls, toolbox)
     findings = tuple(
         Finding("record-schema", f"{request.method} {request.target}", what, _WIDEN, "warning")
         for request, what in inference.unfit(tools, (exchange.request for exchange in draft.sent))
     )
     kept = {place: data for place, data in changed.items() if files.get(place) != data}
     return Changes(kept, tuple(sorted(used)), findings, task.get("scenarios", {}))
+
+
+def append(
+    path: str, sent: Exchange, redaction: Redaction, files: Mapping[str, bytes], upstreams: Mapping[str, str]
+) -> Changes:
+    """The changes that put one more call at the end of the task in the file `path`; what it holds stays as it is.
+
+    `sent` is the call as it crossed; `redaction` ends with the same without its credentials. Raises `Refused` when the
+    call would not be found again by its own request.
+    """
+    clean = redaction.exchanges[-1]
+    rules = [rule for place, rule in redaction.ignored if place == len(redaction.exchanges) - 1]
+    seen = [inference.Observation.of(clean.request, clean.response, sent.request)]
+    tasks = [place for place in files if place.startswith("tasks/")]
+    for place in tasks:
+        seen += _earlier(files[place], place).observations
+    known = _tools(files)
+    tools = inference.infer(seen, known, {clean.request: rules})
+    toolbox = Toolbox(tools)
+    texts = {tool.name: _tool_text(tool) for tool in tools}
+    gone = {tool.name for tool in known} - texts.keys()
+    changed: dict[str, bytes | None] = {f"tools/{name}.json": text for name, text in texts.items()}
+    changed |= {f"tools/{name}.json": None for name in gone}
+    changed |= {place: _brought_up(files[place], place, toolbox, texts, gone) for place in tasks}
+    brought_up = changed[path]
+    assert brought_up is not None
+    task = canonical.as_object(canonical.loads(brought_up))
+    calls = [*task.get("calls", []), _call(clean, toolbox)]
+    tool, _, _ = toolbox.rules_for(clean.request)
+    references = [*task.get("tools", [])]
+    if tool is not None and all(reference["name"] != tool.name for reference in references):
+        references.append(_reference(tool.name, texts[tool.name]))
+    task |= {"calls": calls, "tools": references}
+    changed[path] = canonical.pretty(task)
+    changed[MANIFEST] = _manifest(files.get(MANIFEST), upstreams)
+    last = Task.from_value(task, path).calls[-1]
+    _round_trip(path, (sent,), (clean,), (last,), toolbox)
+    kept = {place: data for place, data in changed.items() if files.get(place) != data}
+    return Changes(kept, (tool.name,) if tool is not None else (), ())
 
 
 _WIDEN = "widen inputSchema in the tool's file, when the call is right"
@@ -182,11 +222,18 @@ def _reference(name: str, text: bytes) -> JsonValue:
 
 
 def _call(exchange: Exchange, toolbox: Toolbox) -> dict[str, JsonValue]:
-    request, response = exchange.request, exchange.response
+    request = exchange.request
     _, vary, ignore = toolbox.rules_for(request)
-    value: dict[str, JsonValue] = {
+    return {
         "request_fingerprint": fingerprint.v2(request, vary, ignore),
         "request": _copy(request, vary, ignore),
+        **answer(exchange.response),
+    }
+
+
+def answer(response: Response) -> dict[str, JsonValue]:
+    """The members of a call that hold its answer."""
+    value: dict[str, JsonValue] = {
         "response_status": response.status,
         "latency_ms_recorded": response.latency_ms,
         "response_headers": [list(pair) for pair in response.headers],
@@ -257,17 +304,19 @@ def _manifest(data: bytes | None, upstreams: Mapping[str, str]) -> bytes:
     return canonical.pretty(value | {"upstreams": {**value.get("upstreams", {}), **upstreams}})
 
 
-def _round_trip(draft: Draft, task: Task, toolbox: Toolbox) -> None:
+def _round_trip(
+    path: str, sent: Sequence[Exchange], clean: Sequence[Exchange], calls: Sequence[Call], toolbox: Toolbox
+) -> None:
     """Raises `Refused` when a request, as it was sent, would not find its own answer in the task."""
     findings = []
-    for place, (sent, clean, call) in enumerate(zip(draft.sent, draft.redaction.exchanges, task.calls, strict=True)):
-        _, vary, ignore = toolbox.rules_for(sent.request)
+    for place, (crossed, kept, call) in enumerate(zip(sent, clean, calls, strict=True)):
+        _, vary, ignore = toolbox.rules_for(crossed.request)
         copy = call.request
         assert copy is not None
-        ways = {fingerprint.v2(request, vary, ignore) for request in (sent.request, copy.as_request())}
-        if ways != {call.request_fingerprint} or not _same(call.response(), clean.response):
+        ways = {fingerprint.v2(request, vary, ignore) for request in (crossed.request, copy.as_request())}
+        if ways != {call.request_fingerprint} or not _same(call.response(), kept.response):
             what = "the recorded call does not answer the request that it was recorded from"
-            where = f"tasks/{draft.task_id}.json#/calls/{place}"
+            where = f"{path}#/calls/{place}"
             findings.append(Finding("record-round-trip", where, what, "report this: it is a fault of scoresheet"))
     if findings:
         raise Refused("the recording does not replay itself", findings)

@@ -57,13 +57,16 @@ class Redaction:
     credentials: Credentials
 
 
-def redact(exchanges: Iterable[Exchange], not_secret: Iterable[str] = (), known: Iterable[str] = ()) -> Redaction:
+def redact(
+    exchanges: Iterable[Exchange], not_secret: Iterable[str] = (), known: Iterable[str] = (), numbered: int = 0
+) -> Redaction:
     """The exchanges without credentials.
 
-    `not_secret` names members that are none, whatever they are called; `known` are credentials that the command had.
+    `not_secret` names members that are none, whatever they are called; `known` are credentials that the command had;
+    `numbered` is the highest number of a placeholder that is there already.
     """
     recorded = tuple(exchanges)
-    work = _Work(Credentials(frozenset(map(plain_name, not_secret))))
+    work = _Work(Credentials(frozenset(map(plain_name, not_secret)), numbered))
     for value in sorted(known):
         work.credentials.watch(value, "environment")
     for exchange in recorded:  # first learn them all: a credential may be echoed before it is named

@@ -46,6 +46,21 @@ class Message:
         self.version = "1.1"
         self.keep_alive = True
 
+    @classmethod
+    def of(cls, request: Request) -> "Message":
+        """The message that carries a request, its body by its length."""
+        made = cls()
+        made.method, made.url = request.method, _raw(request.target)
+        made.headers = [
+            (_raw(key), _raw(value))
+            for key, value in request.headers
+            if key.lower() not in ("content-length", "transfer-encoding")
+        ]
+        if request.body or request.header("content-length"):
+            made.headers.append((b"Content-Length", str(len(request.body)).encode()))
+        made.body += request.body
+        return made
+
     def has(self, name: bytes, value: bytes = b"") -> bool:
         return any(key.lower() == name and value in text.lower() for key, text in self.headers)
 
@@ -340,6 +355,10 @@ def _pairs(headers: Sequence[tuple[bytes, bytes]]) -> HeaderPairs:
 
 def _text(raw: bytes) -> str:
     return target.text(raw.decode("utf-8", "surrogateescape"))  # bytes that are not UTF-8 become %XX
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _searchable(value: bytes) -> bytes:

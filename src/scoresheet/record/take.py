@@ -113,7 +113,7 @@ def record(plan: TaskPlan, settings: Settings) -> Take:
         names = ", ".join([*(f"${upstream.name}" for upstream in settings.upstreams), *mcp_names])
         mend = f"the command must call the address in {names}; its own default address is not recorded"
         raise ScoresheetError("the command made no call through the proxy: nothing was recorded", plan.task_id, mend)
-    redaction = redact(exchanges, settings.not_secret, (*_own_credentials(), *known))
+    redaction = redact(exchanges, settings.not_secret, (*own_credentials(), *known))
     if redaction.findings:
         raise Refused("a credential can't be taken out", redaction.findings, plan.task_id)
     _no_secret_in_tools(plan, heard.tools, redaction)
@@ -279,7 +279,7 @@ def _environment(plan: TaskPlan, addresses: Mapping[str, str]) -> dict[str, str]
     return environment
 
 
-def _own_credentials() -> tuple[str, ...]:
+def own_credentials() -> tuple[str, ...]:
     """What the command found in its environment under a name that says what it is."""
     return tuple(value for name, value in os.environ.items() if _CREDENTIAL.search(name) and len(value) >= 12)
 

@@ -72,7 +72,9 @@ _log = logging.getLogger(__name__)
 class ReplayServer:
     """A context manager: one event-loop thread, any number of episodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, http2: bool = True) -> None:
+        """`http2`: offer it at the doors of public hosts."""
+        self._http2 = http2
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._serve, name="scoresheet-replay", daemon=True)
         self._episodes: set[_Episode] = set()
@@ -95,7 +97,7 @@ class ReplayServer:
         """Who signs the certificates of public hosts: one for all episodes. Raises `Usage` without the extra."""
         with self._lock:
             if self._authority is None:
-                self._authority = Authority()
+                self._authority = Authority(self._http2)
             return self._authority
 
     @contextlib.contextmanager
@@ -108,16 +110,20 @@ class ReplayServer:
         on_call: Callable[[CallRecord], None] | None = None,
         on_refusal: Callable[[CallRecord], None] | None = None,
         public: "Public | None" = None,
+        elsewhere: "Elsewhere | None" = None,
     ) -> Iterator["EpisodeView"]:
         """Serve one episode while the block runs; from any thread.
 
         `sockets`: door name → listening TCP socket, which stays its owner's. `upstream_of`: door name → the upstream
         that it stands for; `CALL_DOOR` and `MCP_DOOR` need none. `on_call` hears every request, `on_refusal` only
         misses, calls over the cap and malformed requests: listening to all of them costs speed. Both are called on the
-        server's thread when the answer is on its way, and must be quick. When the block ends, every connection is
-        closed and the journal is flushed, synced and closed. Raises `OSError` when the journal could not be written.
+        server's thread when the answer is on its way, and must be quick. `elsewhere` is asked, on a thread of its own,
+        for an answer to a call that was not recorded, while its connection waits; HTTP/2 never asks it.
+
+        When the block ends, every connection is closed and the journal is flushed, synced and closed. Raises `OSError`
+        when the journal could not be written.
         """
-        episode = _Episode(session, journal, on_call, on_refusal)
+        episode = _Episode(session, journal, on_call, on_refusal, elsewhere)
         copies = [listening.dup() for listening in sockets.values()]
         try:
             self._wait(self._open(episode, dict(zip(sockets, copies, strict=True)), upstream_of, public))
@@ -214,6 +220,10 @@ class ReplayServer:
         self._loop.call_later(journals.FLUSH_S, self._flush)
 
 
+Elsewhere = Callable[[Miss], Hit | None]
+"""Another answer to a call that was not recorded, `None` when there is none. A run has no such thing."""
+
+
 class EpisodeView:
     """What the owner of an episode may ask while it is served."""
 
@@ -246,6 +256,7 @@ class _Episode:
     journal: CallJournal
     on_call: Callable[[CallRecord], None] | None
     on_refusal: Callable[[CallRecord], None] | None
+    elsewhere: Elsewhere | None = None
     servers: list[asyncio.Server] = field(default_factory=list)
     datagrams: list[asyncio.DatagramTransport] = field(default_factory=list)
     connections: set[_Abortable] = field(default_factory=set)
@@ -480,6 +491,7 @@ class _Connection(asyncio.Protocol):
         "_transport",
         "_tunnel",
         "_url",
+        "_waiting",
         "_whole",
     )
 
@@ -500,6 +512,8 @@ class _Connection(asyncio.Protocol):
         self._declined = b""
         """Head of a request that offered an upgrade: it is read again as one that did not."""
         self._paused = False
+        self._waiting = False
+        """An answer is asked for elsewhere: nothing is read or answered meanwhile."""
         self._fault: _Fault | None = None
         self._begun = 0
         self._whole = False
@@ -536,15 +550,19 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._paused = False
+        self._go_on()
+
+    def _go_on(self) -> None:
         self._pump()
-        if not self._paused and not self._over:
+        self._let_continue()
+        if not self._paused and not self._waiting and not self._over:
             self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         return self._held  # a client that only stops sending still gets the silence that was recorded
 
     def data_received(self, data: bytes) -> None:
-        if self._idle and not self._over:
+        if self._idle and not self._over and not self._waiting:
             asked = self._memo.get(data)
             if asked is not None and not self._todo and not self._episode.journal.full:
                 answer = self._episode.session.take(asked.looked)
@@ -589,7 +607,10 @@ class _Connection(asyncio.Protocol):
             if isinstance(asked, _Asked) and isinstance(asked.looked, Found) and not (asked.close or asked.envelope):
                 self._door.memo.remember(bytes(data), asked)
         self._pump()
-        if self._expects and not self._over and not self._todo:
+        self._let_continue()
+
+    def _let_continue(self) -> None:
+        if self._expects and not self._over and not self._todo and not self._waiting:
             self._expects = False
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -771,11 +792,16 @@ class _Connection(asyncio.Protocol):
 
     def _pump(self) -> None:
         """Answer what has been asked, in order, while the client reads."""
-        while self._todo and not self._paused and not self._over:
+        while self._todo and not self._paused and not self._over and not self._waiting:
             match self._todo.popleft():
                 case _Asked() as asked:
                     full = self._episode.journal.full
-                    self._reply(asked, capped(asked.looked) if full else self._episode.session.take(asked.looked))
+                    answer = capped(asked.looked) if full else self._episode.session.take(asked.looked)
+                    elsewhere = self._episode.elsewhere
+                    if elsewhere is not None and isinstance(answer, Miss) and answer.kind == "no_match":
+                        self._ask_elsewhere(elsewhere, asked, answer)
+                    else:
+                        self._reply(asked, answer)
                 case _Submitted() as given:
                     self._submitted(given)
                 case _Said() as said:
@@ -785,6 +811,28 @@ class _Connection(asyncio.Protocol):
             if self._out_bytes > _WRITE_AT_ONCE:
                 self._write()
         self._write()
+
+    def _ask_elsewhere(self, elsewhere: Elsewhere, asked: _Asked, missed: Miss) -> None:
+        """Wait, with this connection alone, for what `elsewhere` says of a call that was not recorded."""
+        loop = asyncio.get_running_loop()
+        self._waiting = True
+        self._transport.pause_reading()
+
+        def ask() -> None:
+            found: Hit | None = None
+            try:
+                found = elsewhere(missed)
+            finally:
+                with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+                    loop.call_soon_threadsafe(told, found)
+
+        def told(found: Hit | None) -> None:
+            self._waiting = False
+            if not self._over:
+                self._reply(asked, found or missed)
+                self._go_on()
+
+        threading.Thread(target=ask, name="scoresheet-elsewhere", daemon=True).start()
 
     def _say(self, said: _Said) -> None:
         """What MCP answers by itself goes out unjournaled: it tells nothing of a recording, and is no tool call."""
@@ -953,7 +1001,7 @@ def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: A
         "method": request.method,
         "path": request.target,
         "fingerprint": answer.fingerprint,
-        "outcome": {Hit: "hit", Miss: "miss", Capped: "capped"}[type(answer)],
+        "outcome": _OUTCOMES[type(answer)] if not (isinstance(answer, Hit) and answer.accepted) else "accepted",
         "kind": answer.kind if isinstance(answer, Miss) else None,
         "status": status,
         "latency_ms_recorded": answer.recorded.call.latency_ms_recorded if isinstance(answer, Hit) else 0.0,
@@ -965,6 +1013,9 @@ def _tail_of(via: str, request: Request, answer: Answer, status: int, nearest: A
         "body": journals.body_text(request.body),
     }
     return journals.tail(members)
+
+
+_OUTCOMES = {Hit: "hit", Miss: "miss", Capped: "capped"}
 
 
 def _states_of(answer: Answer) -> dict[str, JsonValue]:

@@ -73,6 +73,8 @@ class Hit:
     repeated: bool
     """True beyond the recorded count of this fingerprint."""
     verdict: Verdict
+    accepted: bool = False
+    """True when the answer came from elsewhere, and is recorded now: never in a run."""
 
     @property
     def fingerprint(self) -> str:
