@@ -7,6 +7,7 @@ one. A recorded result is put into its envelope as the literal text that was rec
 
 import base64
 import binascii
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import orjson
 
 from scoresheet import __version__, canonical
 from scoresheet.canonical import JsonValue
-from scoresheet.documents.tool import MCP_ERROR, MCP_RESULT, Request, Response, Tool
+from scoresheet.documents.tool import MCP_ERROR, MCP_RESULT, HeaderPairs, Request, Response, Tool
 from scoresheet.pack import body as bodies
 from scoresheet.pack import mcp_calls
 from scoresheet.replay.session import Found, Miss, Tape
@@ -44,6 +45,7 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ROUTING = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name"})
 _EMPTY_IN_HANDSHAKE = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 _CACHEABLE = frozenset({*mcp_calls.LISTS, "tools/list", "resources/read", "server/discover"})
+_QUICK = 1 << 53
 _LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
@@ -140,11 +142,11 @@ class Surface:
 
     def read(self, request: Request) -> Read:
         """What a request at the door is."""
-        refused = _unreadable(request)
+        head = _head(request.headers)
+        refused = _unreadable(request, head)
         if refused is not None:
             return refused
-        accept = request.header("accept").lower()
-        stream = "event-stream" in accept and "json" not in accept and "*/*" not in accept
+        stream, version = head.stream, head.version
         try:
             message = canonical.loads(request.body)
         except canonical.JsonError as error:
@@ -163,9 +165,8 @@ class Surface:
             return _NOBODY.failed(_INVALID, what, fault=what)
         params = {} if params is None else params
         meta = params.get("_meta") if isinstance(params, dict) else None
-        version = _field(request, "mcp-protocol-version")
         stateless = (version not in ("", *HANDSHAKE)) or (isinstance(meta, dict) and f"{_META}protocolVersion" in meta)
-        envelope = Envelope(canonical.jcs(number), method, stateless, stream)
+        envelope = Envelope(_text_of(number), method, stateless, stream)
         if not isinstance(params, dict):
             return envelope.failed(_PARAMS, "params must be an object")
         if stateless:
@@ -260,21 +261,51 @@ def _pages(tools: Sequence[dict[str, JsonValue]]) -> dict[str, bytes]:
     return pages
 
 
-def _unreadable(request: Request) -> Reply | None:
-    """The reply to what is no POST of a JSON-RPC message by a local client."""
-    if request.target.partition("?")[0].rstrip("/") != PATH:
-        return _refused(404, f"MCP is spoken at {PATH}")
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the headers of a request say; a client sends the same ones again and again."""
+
+    foreign: Reply | None
+    """The refusal of a client that is not on this machine."""
+    unfit: Reply | None
+    """The refusal of a body, or of the client's own wish for the answer's form."""
+    stream: bool
+    """The client takes event streams only."""
+    version: str
+
+
+@functools.lru_cache(maxsize=256)
+def _head(headers: HeaderPairs) -> _Head:
+    request = Request("", "POST", PATH, headers)
+    accept = request.header("accept").lower()
+    foreign = unfit = None
     for header, place in (("host", request.header("host")), ("origin", request.header("origin").rpartition("//")[2])):
-        if place and place.rpartition(":")[0] not in _LOCAL and place not in _LOCAL:
-            return _refused(403, f"the {header} {place[:100]!r} is not this machine")  # DNS rebinding
+        if place and place.rpartition(":")[0] not in _LOCAL and place not in _LOCAL and foreign is None:
+            foreign = _refused(403, f"the {header} {place[:100]!r} is not this machine")  # DNS rebinding
+    if accept and not any(part in accept for part in ("application/json", "text/event-stream", "*/*", "application/*")):
+        unfit = _refused(406, "the client must accept application/json or text/event-stream")
+    elif bodies.media_type(request.header("content-type")) != "application/json":
+        unfit = _refused(415, "the body must be application/json")
+    stream = "event-stream" in accept and "json" not in accept and "*/*" not in accept
+    return _Head(foreign, unfit, stream, _field(request, "mcp-protocol-version"))
+
+
+def _unreadable(request: Request, head: _Head) -> Reply | None:
+    """The reply to what is no POST of a JSON-RPC message by a local client."""
+    if request.target != PATH and request.target.partition("?")[0].rstrip("/") != PATH:
+        return _refused(404, f"MCP is spoken at {PATH}")
+    if head.foreign is not None:
+        return head.foreign
     if request.method != "POST":
         return Reply(405, orjson.dumps({"error": "no stream is offered: POST only"}), allow="POST")
-    accept = request.header("accept").lower()
-    if accept and not any(part in accept for part in ("application/json", "text/event-stream", "*/*", "application/*")):
-        return _refused(406, "the client must accept application/json or text/event-stream")
-    if bodies.media_type(request.header("content-type")) != "application/json":
-        return _refused(415, "the body must be application/json")
-    return None
+    return head.unfit
+
+
+def _text_of(number: str | int) -> bytes:
+    """An id as JSON text."""
+    if isinstance(number, int) and -_QUICK < number < _QUICK:
+        return b"%d" % number
+    return canonical.jcs(number)
 
 
 def _refused(status: int, what: str) -> Reply:
