@@ -182,9 +182,18 @@ def slow(tmp_path: Path) -> Path:
     return tmp_path
 
 
+IMPATIENT = """
+import sys
+from scoresheet.cli import app, progress
+progress._PATIENCE_S = 0.05
+sys.exit(app.run(sys.argv[1:]))
+"""
+
+
 def test_progress_is_shown_on_a_terminal(slow):
     master, slave = pty.openpty()
-    with subprocess.Popen([*COMMAND, str(slow)], stdout=subprocess.PIPE, stderr=slave, text=True) as done:
+    command = [sys.executable, "-c", IMPATIENT, "scan", str(slow)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True) as done:
         os.close(slave)
         shown = b""
         with contextlib.suppress(OSError):  # a terminal whose other end is closed
