@@ -39,6 +39,13 @@ def test_the_last_turn_is_said_for_ever_and_a_side_request_gets_its_own():
     assert script.says("openai_chat", {"messages": [spoken] * 9}, 0).text == "title"
 
 
+def test_a_turn_may_be_answered_by_another_model():
+    script = Script.of({"model": "a-1", "turns": [{"text": "a"}, {"text": "b", "model": "a-2"}]})
+    spoken = {"role": "assistant"}
+    assert script.says("openai_chat", {"messages": []}, 0).model is None
+    assert script.says("openai_chat", {"messages": [spoken]}, 0).model == "a-2"
+
+
 @pytest.mark.parametrize(
     ("document", "where"),
     [
@@ -47,6 +54,7 @@ def test_the_last_turn_is_said_for_ever_and_a_side_request_gets_its_own():
         ({"turns": []}, "#/turns"),
         ({"turns": [{}]}, "#/turns/0"),
         ({"turns": [{"txet": "a"}]}, "#/turns/0"),
+        ({"turns": [{"text": "a", "model": 7}]}, "#/turns/0/model"),
         ({"turns": [{"choose": []}]}, "#/turns/0/choose"),
         ({"turns": [{"choose": [{"text": "a", "weight": 0}]}]}, "#/turns/0/choose"),
         ({"turns": [{"tool": 7}]}, "#/turns/0/tool"),

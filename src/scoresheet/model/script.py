@@ -13,7 +13,7 @@ from scoresheet.model.wire import anthropic, openai_chat, openai_responses, part
 
 FaultKind = Literal["status", "drop", "cut", "error_event", "hang"]
 _FAULTS: tuple[FaultKind, ...] = ("status", "drop", "cut", "error_event", "hang")
-_SAYS = frozenset({"text", "tool", "arguments", "custom", "input", "namespace", "calls", "choose", "weight"})
+_SAYS = frozenset({"text", "tool", "arguments", "custom", "input", "namespace", "calls", "choose", "weight", "model"})
 _SCRIPT = frozenset({"model", "turns", "faults", "side", "usage", "delay_ms"})
 _USAGE = parts.Usage(1000, 50, 100, 0, 7)
 _FAULT = frozenset({"turn", "times", "kind", "status", "headers", "seconds", "message"})
@@ -36,6 +36,8 @@ class Turn:
 
     text: str | None = None
     calls: tuple[Call, ...] = ()
+    model: str | None = None
+    """The name that answers at this turn, where it is another than the script's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,12 @@ def _turn(turn: dict[str, JsonValue], place: str) -> Turn:
     text = turn.get("text")
     if text is None and not calls:
         raise Malformed("a turn that says nothing", f"#{place}", "give it text, tool, custom, calls or choose")
-    return Turn(None if text is None else _text(text, f"{place}/text"), tuple(calls))
+    model = turn.get("model")
+    return Turn(
+        None if text is None else _text(text, f"{place}/text"),
+        tuple(calls),
+        None if model is None else _text(model, f"{place}/model"),
+    )
 
 
 def _call(call: dict[str, JsonValue], place: str) -> Call:

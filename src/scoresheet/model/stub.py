@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         turn = turn_of(dialect, value)
         fault = stub.fault(turn)
         said = stub.script.says(dialect, value, stub.seed)
-        model = stub.script.model or parts.text(value.get("model")) or "stub"
+        model = said.model or stub.script.model or parts.text(value.get("model")) or "stub"
         saying = spoken.Saying(said, turn, model, stub.script.usage, offered(dialect, value))
         stub.tell(self.path, turn, fault.kind if fault else "200", value)
         if fault is not None:
