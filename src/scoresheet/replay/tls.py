@@ -10,7 +10,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-_READ = 256 * 1024
+_READ = 16 * 1024
+"""Bytes of one record at most (RFC 8446 §5.1): no read gives more, whatever it is given room for."""
 _HANDSHAKE = 0x16
 _HANDSHAKE_S = 60.0
 
@@ -125,6 +126,8 @@ class Gate(asyncio.Protocol):
                 self._over()
                 return
             self._inner.data_received(data)
+            if not self._incoming.pending and not self._tls.pending():
+                return  # asking once more would cost an exception
 
     def _over(self) -> None:
         """The client will send no more."""
