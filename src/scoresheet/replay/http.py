@@ -905,10 +905,10 @@ class _Connection(asyncio.Protocol):
         if sent.data:
             self._out.append(sent.data)
             self._out_bytes += len(sent.data)
+        self._episode.log(tail, repeat, refused)  # before the client can act on the answer: the order is that of causes
         if sent.then != "keep":
             self._over = True
             self._write()
-        self._episode.log(tail, repeat, refused)
         match sent.then:
             case "keep":
                 pass
