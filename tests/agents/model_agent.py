@@ -5,6 +5,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+from typing import Any
 
 task = json.load(sys.stdin)
 prompt = task["prompt"]
@@ -28,7 +29,7 @@ if "stream" in prompt:
 
 def streamed(answer):
     """The message that the events of a stream add up to."""
-    message = {"role": "assistant", "content": ""}
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
     for line in answer:
         if not line.startswith(b"data: {"):
             continue

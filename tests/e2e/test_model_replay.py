@@ -25,7 +25,13 @@ CHANCE = {
     ]
 }
 OBSERVED = ("success", "exit_reason", "controls", "violations", "models", "answer", "tool_calls", "model_calls")
-COUNTED = ("model_retries", "tokens_in", "tokens_out", "recorded_latency_ms", "episode_seed")
+COUNTED = ("model_retries", "tokens_in", "tokens_out", "recorded_latency_ms", "episode_seed", "model_usage", "cost")
+PRICES = """\
+currency: USD
+date: 2026-11-30
+models:
+  stub-model: {input: 0.25, cached_input: 0.025, output: 2.00}
+"""
 
 
 def shop_with_model(folder, prompts, repeats=1):
@@ -68,10 +74,13 @@ def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     prompts = {"t0": "be good", "t1": "be good", "s1": "stream it", "s2": "stream it warm", "x": "want bash"}
     shop_with_model(folder, prompts, repeats=2)
+    (folder / "prices.yaml").write_text(PRICES)
     script = Script.of(CHANCE)
     with ModelStub(script, seed=3) as stub:
         place = stub.address.removeprefix("http://")
-        done = run(folder, "live", "--model", f"openai={stub.address}/v1", "--record-model")
+        done = run(
+            folder, "live", "--model", f"openai={stub.address}/v1", "--record-model", "--prices", folder / "prices.yaml"
+        )
     assert done.returncode == 0, done.stderr
     return folder, done.stdout, place
 
@@ -81,7 +90,7 @@ def again(recorded):
     folder, _, place = recorded
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2])), 5)
-    done = run(folder, "again", "--replay-model", folder / "live")
+    done = run(folder, "again", "--replay-model", folder / "live", "--prices", folder / "prices.yaml")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -101,6 +110,18 @@ def test_controls_tokens_and_outcomes_are_observed_alike(recorded, again):
             assert getattr(replayed[key], name) == getattr(row, name), (key, name)
     assert live["s2", 0].controls["controls.temperature"] == "violated"
     assert (live["x", 0].exit_reason, live["t1", 0].tokens_in) == ("mismatch", 2000)
+
+
+def test_what_it_cost_is_told_by_row_by_run_and_by_success(recorded, again):
+    folder, live, _ = recorded
+    assert rows(folder, "live")["t0", 0].cost == "0.000655"  # two calls: 900 fresh, 100 cached, 50 out
+    assert rows(folder, "live")["x", 0].cost == "0"  # the one call was refused before anybody was paid
+    sha256 = digest.of(PRICES.encode())
+    assert value(live, "cost_total") == f"0.00524 USD, prices of 2026-11-30 (sha256:{sha256})"
+    assert value(live, "cost_per_success").startswith("USD 0.00")
+    assert [value(again, key) for key in ("cost_total", "cost_per_success")] == [
+        value(live, key) for key in ("cost_total", "cost_per_success")
+    ]
 
 
 def test_every_answer_came_back_byte_for_byte(recorded, again):

@@ -1,5 +1,6 @@
 """`scoresheet run`: an agent on a frozen pack, isolated, scored; the report block at the end."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,12 @@ _MOST_TOLD = 20
     metavar="RUN",
     help="Answer model calls from that run; one that it does not hold ends the episode.",
 )
+@click.option(
+    "--prices",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What a million tokens cost, model by model (YAML or JSON, docs/model): costs are reported.",
+)
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
 @click.option(
@@ -73,7 +80,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.errors import Incomplete
-    from scoresheet.run import journal, local, model_recording
+    from scoresheet.run import journal, local, model_recording, prices
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.agents.spec import agent_of
     from scoresheet.run.models import Models
@@ -102,6 +109,12 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         plan = plan.model_copy(update={"model_replayed": recorded.planned})
     else:
         models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+    if given["prices"]:
+        if not models.kinds:
+            raise click.UsageError("--prices needs a model: --model KIND=URL, or --replay-model RUN")
+        table = prices.read(given["prices"])
+        models = replace(models, prices=table)
+        plan = plan.model_copy(update={"prices_sha256": table.sha256})
     refuse_unready(agent.needs, models.kinds, models.controls, bool(opened.tools))
     plan = plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})
     for note in agent.notes:

@@ -23,6 +23,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     "evidence": ("evidence", "Evidence"),
     "run-plan": ("run_plan", "RunPlan"),
     "model-recording": ("model_recording", "ModelRecording"),
+    "prices": ("prices", "PriceTable"),
     "report": ("report", "Report"),
     "comparison": ("comparison", "Comparison"),
     "baselines": ("baselines", "Baselines"),

@@ -1,4 +1,4 @@
-"""`recording.json`: a run's model calls, each episode's by its digest, to be answered again; its own digest names it."""
+"""`recording.json`: a run's model calls, each episode's by its digest, to be answered again; its digest names it."""
 
 from typing import Annotated, Literal
 

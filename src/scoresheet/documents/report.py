@@ -81,6 +81,31 @@ class Statistics(ToolDocument):
     """Metric that never happened (or always) → bound of its true rate, by tasks."""
 
 
+class Money(ToolDocument):
+    """What the tokens cost by the run's price table. Amounts are decimal text, totals exact to the last digit."""
+
+    rule = "report"
+    currency: str
+    date: str
+    """Of which day the prices are."""
+    prices_sha256: Sha256
+    """Digest of the price table."""
+    total: str | None
+    """Of every attempt that the agent is answerable for, failures included; `null`: see `why_not`."""
+    successes: Count
+    per_success: str | None
+    """The whole bill over the successes that it bought, to 6 places; `null` when nothing passed."""
+    low: str | None
+    """Ends of its 95 % interval, rounded outward; tasks are resampled."""
+    high: str | None
+    """`null` is unbounded, or no interval when `low` is `null` too."""
+    text: str
+    why_not: str | None
+    """Why the bill is not known: a model without a price, or tokens that nobody told. It is never taken for 0."""
+    unpriced: Many[str]
+    """Models that answered and that the price table does not name."""
+
+
 class CostAxis(ToolDocument):
     """What it cost. Nothing here is part of success."""
 
@@ -94,6 +119,8 @@ class CostAxis(ToolDocument):
     """`null` when tokens were not counted."""
     tool_calls: Count
     repeated_calls: Count
+    money: Money | None = None
+    """`null`: no price table was given."""
 
 
 class Calibration(ToolDocument):

@@ -24,6 +24,23 @@ class Mismatch(Document):
     nearest: Nearest | None = None
 
 
+class ModelUsage(Document):
+    """Tokens of one model in one attempt, as its provider counted them."""
+
+    rule = "rows"
+    model: str
+    """The name that answered, else the one that was asked for."""
+    calls: Annotated[int, Field(ge=0)]
+    """Answers that told their tokens."""
+    input: Annotated[int, Field(ge=0)]
+    """With those that were read from a cache or written to one."""
+    cached: Annotated[int, Field(ge=0)] = 0
+    cache_write: Annotated[int, Field(ge=0)] = 0
+    output: Annotated[int, Field(ge=0)]
+    """With those of reasoning."""
+    reasoning: Annotated[int, Field(ge=0)] = 0
+
+
 class Row(Document):
     """One attempt at one repeat of one task."""
 
@@ -59,6 +76,12 @@ class Row(Document):
     model_retries: int | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    model_usage: Many[ModelUsage] = ()
+    """The same tokens, model by model and kind by kind."""
+    model_untold: int | None = None
+    """Answers that told no tokens, and calls in a dialect that is not known: the sums are then a lower bound."""
+    cost: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]*)(\.[0-9]{1,12})?$")] | None = None
+    """What the tokens cost by the run's price table, exact; `null` without a table, or when not all of it is known."""
     models: Many[str] = ()
     """Names that answered, dated where they are."""
     model_unrecorded: Many[str] = ()
@@ -103,4 +126,4 @@ def episode_seed(seed: int, task_id: str, repeat: int) -> int:
     return int.from_bytes(hashed[:8], "big") & (2**63 - 1)
 
 
-__all__ = ["Bit", "ExitReason", "Fingerprint", "Mismatch", "Row", "episode_seed"]
+__all__ = ["Bit", "ExitReason", "Fingerprint", "Mismatch", "ModelUsage", "Row", "episode_seed"]

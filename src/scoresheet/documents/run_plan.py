@@ -148,6 +148,8 @@ class RunPlan(ToolDocument):
     """The recording that answered in the model's place; `null`: there was no model, or it answered itself."""
     model_recording_sha256: Sha256 | None = None
     """Digest of recording.json, with which the run's own model calls were sealed at its end."""
+    prices_sha256: Sha256 | None = None
+    """Digest of prices.yaml, by which tokens are priced; `null`: no price table was given."""
     status: Status = "running"
     draft: Many[str] = ()
     """Why the report of this run can only be a draft."""

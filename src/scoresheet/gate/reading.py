@@ -42,7 +42,7 @@ def read(path: str | Path) -> CardFile:
 
     Raises `Malformed` with `path:line:column` when it says nothing that can be read, `Usage` when the file can't be.
     """
-    return parse(_bytes(str(path)), str(path))
+    return parse(content(str(path)), str(path))
 
 
 def parse(data: bytes, path: str) -> CardFile:
@@ -55,7 +55,8 @@ def parse(data: bytes, path: str) -> CardFile:
     return CardFile(path, digest.of(data), located)
 
 
-def _bytes(path: str) -> bytes:
+def content(path: str) -> bytes:
+    """What the file holds, as much as a card may. Raises `Usage`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # NONBLOCK: opening a FIFO must not hang
         with open(fd, "rb") as file:

@@ -104,6 +104,16 @@ class ControlSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of one model."""
+
+    model: str
+    """The name that answered, else the one that was asked for."""
+    calls: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """An episode's model calls, summed up."""
 
@@ -123,6 +133,8 @@ class Observation:
     tokens_reasoning: int
     unreported: int
     """Answers of the model without usage: the sums are then a lower bound."""
+    untold: int
+    """The same, with calls whose answer never came, or in a dialect that is not known."""
     models: tuple[str, ...]
     """Names that answered, in the order of their first answer; asked names where none answered."""
     tool_calls: int
@@ -132,6 +144,8 @@ class Observation:
     """Why the episode had to end."""
     gave_up: str | None
     """The provider's last error, when the last call failed."""
+    spent: tuple[Spent, ...] = ()
+    """The tokens, model by model, in order of their names."""
     unrecorded: tuple[str, ...] = ()
     """Calls that the recording does not hold, where the model is replayed."""
 
@@ -157,6 +171,7 @@ class Observer:
         self._sent = self._refused = self._blind = self._failed = self._by_door = 0
         self._reads = self._unanswered = self._unreported = self._tool_calls = 0
         self._usage: Usage | None = None
+        self._spent: dict[str, Spent] = {}
         self._temperature = _Values("controls.temperature", f"{pinned.temperature:g}", (pinned.temperature,))
         shown = " or ".join(str(seed) for seed in dict.fromkeys(pinned.seeds))
         self._seed = _Values("controls.seed", shown, pinned.seeds)
@@ -222,11 +237,13 @@ class Observer:
             tokens_cached=0 if usage is None else usage.cached,
             tokens_reasoning=0 if usage is None else usage.reasoning,
             unreported=self._unreported,
+            untold=self._unreported + self._unanswered + blind,
             models=tuple(self._answering or self._asked),
             tool_calls=self._tool_calls,
             most_at_once=_most_at_once(self._started, self._ended),
             ending="mismatch" if tools.status == "violated" or self._unrecorded else "tool_cap" if capped else None,
             gave_up=_error(last) if last is not None and _failed(last) else None,
+            spent=tuple(self._spent[model] for model in sorted(self._spent)),
             unrecorded=tuple(self._unrecorded),
         )
 
@@ -258,7 +275,12 @@ class Observer:
             self._answering[answered.model] += 1
         if answered.usage is not None:
             self._usage = answered.usage if self._usage is None else self._usage.plus(answered.usage)
+            self._spend(answered.model or name, answered.usage)
         self._unreported += answered.usage is None and answered.failure is None
+
+    def _spend(self, model: str, usage: Usage) -> None:
+        before = self._spent.get(model, Spent(model, 0, Usage(0, 0)))
+        self._spent[model] = Spent(model, before.calls + 1, before.usage.plus(usage))
 
     def _retry(self, exchange: Exchange, question: str) -> None:
         if question in self._failing:

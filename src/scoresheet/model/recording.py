@@ -90,7 +90,9 @@ def difference(recorded: JsonValue, asked: JsonValue) -> str | None:
         match recorded, asked:
             case dict(), dict():
                 names = sorted(recorded.keys() | asked.keys())
-                name: str | None = next((each for each in names if _unlike(recorded, asked, each, at_top=not pointer)), None)
+                name: str | None = next(
+                    (each for each in names if _unlike(recorded, asked, each, at_top=not pointer)), None
+                )
                 if name is None:
                     return pointer or None
                 pointer += "/" + name.replace("~", "~0").replace("/", "~1")

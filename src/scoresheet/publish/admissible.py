@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.manifest import Exclusion
+from scoresheet.documents.prices import PriceTable
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.errors import Finding
@@ -54,6 +55,8 @@ class Evidence:
     """Entries of the confound log as people read them, which may be none; `None`: there is no log."""
     judgments: Judgments | None = None
     """Decisions of human judges; `None`: there is no judgments file."""
+    prices: PriceTable | None = None
+    """By which the tokens are priced; `None`: nobody gave one."""
     findings: tuple[Finding, ...] = ()
     """What is wrong with the files themselves."""
     torn: int = 0

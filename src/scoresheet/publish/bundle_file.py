@@ -28,6 +28,7 @@ TOP = (
     "judgments.jsonl",
     "outputs.sha256",
     "pack.json",
+    "prices.yaml",
     "receipts.jsonl",
     "report.json",
     "report.md",

@@ -26,7 +26,7 @@ from scoresheet.documents.report import metric_name
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.gate.decisions import TABLE
 from scoresheet.publish.admissible import Card, Evidence
-from scoresheet.publish.figures import Figures, TaskFigures
+from scoresheet.publish.figures import Figures, TaskFigures, cluster_totals
 from scoresheet.publish.outcomes import Outcome
 from scoresheet.stats import pass_k, resample
 from scoresheet.stats.cost import CostPerSuccess, cost_per_success
@@ -70,15 +70,7 @@ class _Run:
 
     def per_success(self, cost: Callable[[Outcome], int], unit: int) -> PerSuccess:
         """`unit` is the cost that stands for 1. Tasks of one cluster are resampled together."""
-        cluster_of = self.cluster_of
-        totals: dict[tuple[str, str], list[int]] = {}
-        for task in self.tasks:
-            key = ("cluster", cluster_of[task.task_id]) if task.task_id in cluster_of else ("task", task.task_id)
-            both = totals.setdefault(key, [0, 0])
-            both[0] += sum(map(cost, task.repeats))
-            both[1] += task.successes
-        order = sorted(totals, key=lambda key: (key[1].encode(), key[0]))
-        costs, won = [totals[key][0] for key in order], [totals[key][1] for key in order]
+        costs, won = cluster_totals(self.tasks, self.cluster_of, cost)
         return _priced(sum(costs), sum(won), cost_per_success(costs, won, self.start), unit)
 
 

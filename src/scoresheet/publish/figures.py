@@ -1,6 +1,6 @@
 """From outcomes to figures: exact fractions, and the digest on which two honest hosts agree. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -105,6 +105,20 @@ def figures(plan: RunPlan, outcomes: Outcomes, method: Method) -> Figures:
         tokens_per_success=_tokens(tasks, start),
         index_sha256=resample.stream_sha256(start, success.clusters) if resampled else None,
     )
+
+
+def cluster_totals(
+    tasks: Sequence[TaskFigures], cluster_of: Mapping[str, str], cost: Callable[[Outcome], int]
+) -> tuple[list[int], list[int]]:
+    """Costs and successes of what is resampled: a task, or the tasks of one cluster; in order of the names' bytes."""
+    totals: dict[tuple[str, str], list[int]] = {}
+    for task in tasks:
+        key = ("cluster", cluster_of[task.task_id]) if task.task_id in cluster_of else ("task", task.task_id)
+        both = totals.setdefault(key, [0, 0])
+        both[0] += sum(map(cost, task.repeats))
+        both[1] += task.successes
+    order = sorted(totals, key=lambda key: (key[1].encode(), key[0]))
+    return [totals[key][0] for key in order], [totals[key][1] for key in order]
 
 
 def _latency(tasks: tuple[TaskFigures, ...], cluster_of: dict[str, str], start: bytes) -> Estimate | None:

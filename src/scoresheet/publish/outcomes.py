@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
+from scoresheet.documents.prices import PriceTable
 from scoresheet.documents.row import Row, episode_seed
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding
+from scoresheet.stats import bill
 
 State = Literal["scored", "pending", "harness_error", "missing"]
 Kind = Literal["frozen test changed", "grading surface touched"]
@@ -36,7 +38,9 @@ class Outcome:
     tool_calls: int = 0
     repeated_calls: int = 0
     tokens: int | None = None
-    """Of every attempt that the agent is answerable for, as are the bill's microseconds."""
+    """Of every attempt that the agent is answerable for, as are the bill's microseconds and what the tokens cost."""
+    cost: int | None = None
+    """In `bill.UNIT`; `None` when not all of it is known."""
     billed_us: int = 0
     limit: str | None = None
     """The limit that ended it."""
@@ -72,6 +76,10 @@ class Outcomes:
     """Attempts that were lost by our own failure, reruns included."""
     touched: tuple[Touched, ...] = ()
     """Of every attempt of every task, counted or not."""
+    unpriced: tuple[str, ...] = ()
+    """Models that answered and that the price table does not name."""
+    untold: int = 0
+    """Calls whose tokens nobody told."""
     model_misses: int = 0
     """Attempts that asked a replayed model what its recording does not hold."""
     ignored: tuple[tuple[str, int], ...] = ()
@@ -105,6 +113,8 @@ class Ledger:
     """Folds rows into outcomes: `add` each row in any order, then `close`."""
 
     plan: RunPlan
+    prices: PriceTable | None = None
+    """By which the tokens are priced; `None`: they are not."""
     _attempts: dict[tuple[str, int], list[_Attempt]] = field(default_factory=dict)
     _findings: list[Finding] = field(default_factory=list)
     _models: set[str] = field(default_factory=set)
@@ -112,6 +122,8 @@ class Ledger:
     _ignored: Counter[str] = field(default_factory=Counter)
     _harness_errors: int = 0
     _model_misses: int = 0
+    _unpriced: set[str] = field(default_factory=set)
+    _untold: int = 0
     _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,7 +142,11 @@ class Ledger:
             return
         if row.episode_seed != episode_seed(self.plan.seed, row.task_id, row.repeat):
             self._find("rows-seed", where, f"{row.task_id} repeat {row.repeat} ran with another seed than the plan's")
-        outcome = _outcome(row)
+        outcome = _outcome(row, self.prices)
+        if self.prices is not None and row.model_calls is not None and outcome.cost != _told(row):
+            self._find("rows-cost", where, f"cost {row.cost} does not follow from its tokens and prices.yaml")
+        self._unpriced.update(name for name in _unpriced(row, self.prices))
+        self._untold += row.model_untold or 0
         if row.success == 1 and not outcome.success:
             self._find("rows-contradiction", where, f"{row.task_id} can't succeed with exit_reason {row.exit_reason}")
         attempts.append(_Attempt(row.attempt, where, outcome))
@@ -153,7 +169,8 @@ class Ledger:
         touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
         return Outcomes(
             episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
-            self._harness_errors, touched, self._model_misses, tuple(sorted(self._ignored.items())),
+            self._harness_errors, touched, tuple(sorted(self._unpriced)), self._untold, self._model_misses,
+            tuple(sorted(self._ignored.items())),
         )  # fmt: skip
 
     def _resolve(self, task_id: str, repeat: int) -> Outcome:
@@ -192,11 +209,13 @@ class Ledger:
         proved = all(attempt.outcome.proved for attempt in attempts)
         paid = [attempt.outcome for attempt in by_number.values() if attempt.outcome.state != "harness_error"]
         counts = [outcome.tokens for outcome in paid if outcome.tokens is not None]
+        costs = [outcome.cost for outcome in paid if outcome.cost is not None]
         return replace(
             counted.outcome,
             attempts=len(by_number),
             proved=proved,
             tokens=sum(counts) if paid and len(counts) == len(paid) else None,
+            cost=sum(costs) if paid and len(costs) == len(paid) else None,
             billed_us=sum(outcome.elapsed_us for outcome in paid),
         )
 
@@ -204,7 +223,22 @@ class Ledger:
         self._findings.append(Finding(rule, where, what))
 
 
-def _outcome(row: Row) -> Outcome:
+def _told(row: Row) -> int | None:
+    return None if row.cost is None else bill.parsed(row.cost)
+
+
+def _unpriced(row: Row, prices: PriceTable | None) -> tuple[str, ...]:
+    return () if prices is None else bill.bill(row.model_usage, prices).unpriced
+
+
+def _cost(row: Row, prices: PriceTable | None) -> int | None:
+    """What a row's tokens cost; `None` when not all of it is known."""
+    if prices is None or row.model_calls is None or row.model_untold:
+        return None
+    return bill.bill(row.model_usage, prices).whole
+
+
+def _outcome(row: Row, prices: PriceTable | None) -> Outcome:
     state: State = "scored"
     if row.exit_reason == "harness_error":
         state = "harness_error"
@@ -227,6 +261,7 @@ def _outcome(row: Row) -> Outcome:
         tool_calls=row.tool_calls,
         repeated_calls=row.repeated_calls,
         tokens=tokens,
+        cost=_cost(row, prices),
         limit=row.limit,
         patch_lines=row.patch_lines,
         tests_identical=row.tests_identical,
@@ -245,9 +280,9 @@ def _tampering(row: Row) -> Iterator[tuple[Kind, str]]:
         yield "grading surface touched", what
 
 
-def fold(plan: RunPlan, rows: Iterable[tuple[str, Row]]) -> Outcomes:
+def fold(plan: RunPlan, rows: Iterable[tuple[str, Row]], prices: PriceTable | None = None) -> Outcomes:
     """The outcomes of (place, row) pairs."""
-    ledger = Ledger(plan)
+    ledger = Ledger(plan, prices)
     for where, row in rows:
         ledger.add(row, where)
     return ledger.close()

@@ -11,6 +11,7 @@ from scoresheet.documents.report import (
     NOT_DECLARED,
     Calibration,
     CostAxis,
+    Money,
     NotAdmissible,
     NotDeclared,
     Report,
@@ -21,6 +22,7 @@ from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.publish import decisions
 from scoresheet.publish.admissible import Card, Evidence, Reason, counted, reasons
 from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
+from scoresheet.publish.money import money
 from scoresheet.publish.negative import negative
 from scoresheet.publish.outcomes import Outcome, Outcomes
 from scoresheet.run.judgments import Judgments
@@ -97,7 +99,7 @@ def build(
         pending=whole[1].count("pending"),
         schema_unchecked=outcomes.unchecked_tools,
         repeats_run=plan.repeats,
-        cost=_cost(found),
+        cost=_cost(found, money(plan, found, outcomes, evidence.prices)),
         statistics=_statistics(plan, found),
         notes=_notes(outcomes, found, method),
         complete=not any(reason.incomplete for reason in unmet),
@@ -213,7 +215,7 @@ def _judging(outcomes: Outcomes, evidence: Evidence) -> HumanJudging | None:
     )
 
 
-def _cost(found: Figures) -> CostAxis:
+def _cost(found: Figures, bill: Money | None) -> CostAxis:
     latency = found.recorded_latency_ms
     outcomes = [outcome for task in found.tasks for outcome in task.repeats]
     return CostAxis(
@@ -223,6 +225,7 @@ def _cost(found: Figures) -> CostAxis:
         tokens_per_success=None if found.tokens_per_success is None else str(found.tokens_per_success),
         tool_calls=sum(outcome.tool_calls for outcome in outcomes),
         repeated_calls=sum(outcome.repeated_calls for outcome in outcomes),
+        money=bill,
     )
 
 

@@ -12,6 +12,7 @@ from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.manifest import Exclusion
 from scoresheet.documents.pack_record import PackRecord
+from scoresheet.documents.prices import PriceTable
 from scoresheet.documents.protocol_card import ProtocolCard
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.report import Report
@@ -28,7 +29,7 @@ from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
 from scoresheet.publish.figures import Method
 from scoresheet.publish.outcomes import Ledger, Outcomes
 from scoresheet.publish.report import build
-from scoresheet.run import judgments
+from scoresheet.run import judgments, prices
 from scoresheet.run.judgments import JUDGMENTS, Judgments
 
 RUN, ROWS = "run.json", "rows.jsonl"
@@ -64,8 +65,8 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
     plan = plan_of(folder)
     evidence = _beside(folder, plan, pack)
     judged = Judged(evidence.judgments)
-    ledger, hashed = Ledger(plan), hashlib.sha256()
-    for line in _lines(folder / ROWS):
+    ledger, hashed, offset = Ledger(plan, evidence.prices), hashlib.sha256(), 0
+    for number, line in enumerate(_lines(folder / ROWS), 1):
         hashed.update(line.data)
         if line.torn:
             evidence = replace(evidence, torn=len(line.data))
@@ -170,10 +171,27 @@ def _judgments(folder: Path, findings: list[Finding]) -> Judgments | None:
     try:
         found = judgments.read((folder / JUDGMENTS).read_bytes())
     except FileNotFoundError:
+        prices=_prices(folder, plan, findings),
         return None
     except OSError as error:
         raise Usage(f"the judgments can't be read: {error.strerror}", str(folder / JUDGMENTS)) from error
     findings += found.findings
+def _prices(folder: Path, plan: RunPlan, findings: list[Finding]) -> PriceTable | None:
+    """The price table that the run was begun with."""
+    if plan.prices_sha256 is None:
+        return None
+    try:
+        found = prices.kept(folder)
+    except (Malformed, Refused) as error:
+        findings.append(Finding("report-prices", prices.PRICES, f"the price table can't be read: {error.what}"))
+        return None
+    if found is None or found.sha256 != plan.prices_sha256:
+        what = "not there" if found is None else "not the price table that the run began with"
+        findings.append(Finding("report-prices", prices.PRICES, what, "restore it"))
+        return None
+    return found.table
+
+
     return found
 
 

@@ -170,6 +170,7 @@ def _run(
         host=spec.host,
         left=None if found is None else found.left,
         models=None if passed is None else passed.observation,
+        prices=None if spec.models.prices is None else spec.models.prices.table,
         model_sha256=None if passed is None else passed.sha256,
     )
     if found is not None and by_work(spec.task) and completed(seen):

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.manifest import Protocol
-from scoresheet.documents.row import ExitReason, Mismatch, Row
+from scoresheet.documents.prices import PriceTable
+from scoresheet.documents.row import ExitReason, Mismatch, ModelUsage, Row
 from scoresheet.documents.task import Task
 from scoresheet.model.observed import Observation
 from scoresheet.run import oracle
 from scoresheet.run.plan import Episode
 from scoresheet.run.verdict import Crash, Verdict
 from scoresheet.sandbox.spec import Ended
+from scoresheet.stats import bill
 
 SUSPENDED_S = 1.0
 """A machine that slept longer than this during an episode has a clock that proves nothing."""
@@ -58,6 +60,8 @@ class Seen:
     """What the tests (or the schema of an output file) said; `None` where the answer is judged, or nothing ran."""
     models: Observation | None = None
     """What passed the doors of models; `None` where there were none."""
+    prices: PriceTable | None = None
+    """What a model's tokens cost, where somebody said it."""
     model_sha256: str | None = None
 
 
@@ -145,6 +149,9 @@ def fold(seen: Seen) -> Row:
         tokens_in=None if seen.models is None else seen.models.tokens_in,
         tokens_out=None if seen.models is None else seen.models.tokens_out,
         models=() if seen.models is None else seen.models.models,
+        model_usage=() if seen.models is None else usages(seen.models),
+        model_untold=None if seen.models is None else seen.models.untold,
+        cost=None if seen.models is None or seen.prices is None else cost(seen.models, seen.prices),
         model_unrecorded=() if seen.models is None else seen.models.unrecorded,
         controls={} if seen.models is None else {each.control: each.status for each in seen.models.controls},
         violations=() if seen.models is None else tuple(map(str, seen.models.violated)),
@@ -155,6 +162,28 @@ def fold(seen: Seen) -> Row:
         started_at=seen.started_at,
         host=seen.host,
     )
+
+
+def usages(models: Observation) -> tuple[ModelUsage, ...]:
+    """The tokens of an episode, model by model."""
+    return tuple(
+        ModelUsage(
+            model=spent.model,
+            calls=spent.calls,
+            input=spent.usage.input,
+            cached=spent.usage.cached,
+            cache_write=spent.usage.cache_write,
+            output=spent.usage.output,
+            reasoning=spent.usage.reasoning,
+        )
+        for spent in models.spent
+    )
+
+
+def cost(models: Observation, prices: PriceTable) -> str | None:
+    """What they cost, exact; `None` when not all of it is known."""
+    amount = bill.bill(usages(models), prices).whole
+    return None if amount is None or models.untold else bill.text(amount)
 
 
 def harness_error(

@@ -26,6 +26,7 @@ from scoresheet.run.grading import Grader
 from scoresheet.run.models import NO_MODELS, Models
 from scoresheet.run.plan import Episode, Progress, differences, episodes
 from scoresheet.run.prepare import now, upstreams_of
+from scoresheet.run.prices import PRICES
 from scoresheet.run.workspace import Work
 from scoresheet.sandbox.spec import Opened, Sandbox
 
@@ -89,6 +90,8 @@ def run(
         with journal.held(out):
             if admission is not None:
                 plan = admission.write(out, plan)
+            if models.prices is not None:
+                journal.replace_file(out / PRICES, models.prices.data)
             return _run(pack, agent, plan, out, sandbox, progress, models)
 
 

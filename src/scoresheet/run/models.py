@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.protocol_card import Controls
-from scoresheet.errors import Refused, Usage
+from scoresheet.errors import Usage
 from scoresheet.model.door import DoorView, ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog
 from scoresheet.model.observed import Exchange, Pinned
@@ -23,6 +23,7 @@ from scoresheet.model.wire.parts import Asked
 from scoresheet.run import model_calls
 from scoresheet.run.model_recording import Recorded
 from scoresheet.run.plan import Episode
+from scoresheet.run.prices import Prices
 from scoresheet.sandbox.spec import Door, Opened
 
 MODEL_DOORS = "model-"
@@ -39,6 +40,8 @@ class Models:
     """`None` without a card that holds: then nothing is compared."""
     recorded: Recorded | None = None
     """What answers in the models' place: then there is no endpoint."""
+    prices: Prices | None = None
+    """What their tokens cost; `None` where nobody said it."""
 
     @classmethod
     def of(
@@ -65,12 +68,12 @@ class Models:
         for upstream in upstreams:
             refuse_recorded(upstream, recorded)
         doors = {upstream.kind: ModelDoor(upstream, named.get(upstream.kind)) for upstream in upstreams}
-        return cls(doors, _held(card))
+        return cls(doors, model_calls.held(card))
 
     @classmethod
     def replayed(cls, recorded: Recorded, card: JsonValue) -> "Models":
         """A recording in the models' place."""
-        return cls({}, _held(card), recorded)
+        return cls({}, model_calls.held(card), recorded)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -171,15 +174,6 @@ class Watch:
             self._opened.stop("mismatch")
         elif made > self.pinned.max_tool_calls:
             self._opened.stop("tool_cap")
-
-
-def _held(card: JsonValue) -> Controls | None:
-    """The card's controls, when they hold."""
-    controls = parts.obj(card).get("controls")
-    try:
-        return Controls.from_value(controls, "card.yaml#/controls") if isinstance(controls, dict) else None
-    except Refused:
-        return None
 
 
 def _key(text: str) -> tuple[Kind, str]:

@@ -112,6 +112,7 @@ def _decisive(plan: RunPlan) -> Mapping[str, JsonValue]:
         "agent.sha256": plan.agent.sha256,
         "model_endpoints": list(plan.model_endpoints),
         "model_replayed": None if plan.model_replayed is None else plan.model_replayed.recording_sha256,
+        "prices_sha256": plan.prices_sha256,
         "seed": plan.seed,
         "repeats": plan.repeats,
         "retries": plan.retries,
