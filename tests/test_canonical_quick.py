@@ -97,3 +97,27 @@ def test_pretty_text_is_pythons_where_orjsons_is_not(value):
 def test_pretty_refuses_nan():
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical.pretty({"a": math.nan})
+
+
+@given(json_values)
+@settings(max_examples=400)
+def test_what_we_wrote_is_read_as_the_careful_reading_reads_it(value):
+    for text in (canonical.line({"a": value}), canonical.pretty({"a": value}), canonical.line([value])[:-1]):
+        assert repr(loads(text)) == repr(canonical._parse(text)[0])
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    "inside",
+    ['"a":1,"a":1', '"a":99999999999999999999', '"a":-9223372036854775809', '"a":1e3', '"a":-0', '"a":1.50', '"a":NaN'],
+)
+def test_a_document_that_reads_back_otherwise_is_read_carefully(inside, indent):
+    pieces = inside.replace(":", ": ").replace(",", ",\n  ")
+    text = (f"{{{inside}}}" if indent is None else f"{{\n  {pieces}\n}}\n").encode()
+    assert outcome(lambda data: repr(loads(data)), text) == outcome(lambda data: repr(canonical._parse(data)[0]), text)
+
+
+def test_a_hundred_and_one_levels_are_refused_also_where_orjson_would_read_them():
+    text = canonical.line(json.loads("[" * 101 + "]" * 101))
+    with pytest.raises(JsonError, match="nested"):
+        loads(text)

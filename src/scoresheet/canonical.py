@@ -44,8 +44,11 @@ def loads(data: bytes | str) -> JsonValue:
 
     Raises `JsonError` and nothing else.
     """
-    quick = _quick(data) if isinstance(data, bytes) else None
-    return _parse(data)[0] if quick is None else quick[0]
+    if isinstance(data, bytes):
+        quick = _reread(data) or _quick(data)
+        if quick is not None:
+            return quick[0]
+    return _parse(data)[0]
 
 
 def jcs(value: JsonValue) -> bytes:
@@ -68,6 +71,23 @@ def jcs_of(data: bytes) -> bytes:
         return quick[1]
     value, plain = _parse(data)
     return jcs_fast(value) if plain else jcs(value)
+
+
+def _reread(data: bytes) -> tuple[JsonValue] | None:
+    """The value by orjson, when orjson writes it back byte for byte, on one line or indented, as our own files are.
+
+    Then nothing was lost in reading: a member given twice or a number that was not held would be written otherwise.
+    """
+    if data[:1] not in (b"{", b"[") or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        return None
+    option = orjson.OPT_APPEND_NEWLINE if data[-1:] == b"\n" else 0
+    if data[1:2] == b"\n":
+        option |= orjson.OPT_INDENT_2
+    try:
+        value = orjson.loads(data)
+        return (value,) if orjson.dumps(value, option=option) == data else None
+    except (orjson.JSONDecodeError, TypeError):
+        return None  # `_parse` says what is wrong
 
 
 def _quick(data: bytes) -> tuple[JsonValue, bytes] | None:

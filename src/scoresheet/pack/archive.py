@@ -18,8 +18,9 @@ from scoresheet.pack import tree
 
 BLOCK = tarfile.BLOCKSIZE
 """Content is filled up to whole blocks."""
-_BLANK = bytearray(tarfile.TarInfo("").tobuf(tarfile.PAX_FORMAT))
-_BLANK[148:156] = bytes(8)
+_BLANK = tarfile.TarInfo("").tobuf(tarfile.PAX_FORMAT)
+_REST_SUM = sum(_BLANK[108:124] + _BLANK[136:148] + _BLANK[156:]) + 8 * 0x20
+"""Of what is the same in every header. POSIX: the checksum's own field counts as spaces."""
 _CHUNK = 1 << 20
 _RECORD = 10240
 """POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
@@ -95,14 +96,17 @@ def header(path: str, facts: FileDigest) -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT)
 
 
+def header_size(path: str) -> int:
+    """Bytes of the header of a file of less than 8 GiB."""
+    return BLOCK if len(path) <= 100 and path.isascii() else len(header(path, FileDigest(Digest(""), 0, False, 1)))
+
+
 def _plain_header(name: bytes, facts: FileDigest) -> bytes:
     """What tarfile gives for a short ASCII path, several times faster: a pack may have 100,000 of them."""
-    block = bytearray(_BLANK)
-    block[: len(name)] = name
-    block[100:108] = b"0000755\0" if facts.exec else b"0000644\0"
-    block[124:136] = b"%011o\0" % facts.size
-    block[148:156] = b"%06o\0 " % (sum(block) + 8 * 0x20)  # POSIX: the checksum's own field counts as spaces
-    return bytes(block)
+    mode = b"0000755\0" if facts.exec else b"0000644\0"
+    size = b"%011o\0" % facts.size
+    total = b"%06o\0 " % (_REST_SUM + sum(name) + sum(mode) + sum(size))
+    return b"".join((name, bytes(100 - len(name)), mode, _BLANK[108:124], size, _BLANK[136:148], total, _BLANK[156:]))
 
 
 def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:

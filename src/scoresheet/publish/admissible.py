@@ -126,7 +126,8 @@ def _card(plan: RunPlan, card: Card | None) -> list[Reason]:
         found.append(Reason("report-card", "the protocol card is not the one that the run began with"))
     if card.faults:
         return found  # which tasks are held out is not known either
-    others = [task.task_id for task in plan.tasks if task.task_id not in card.holdout | card.train_like]
+    split = card.holdout | card.train_like
+    others = [task.task_id for task in plan.tasks if task.task_id not in split]
     if others:
         found.append(Reason("report-holdout", f"{_some(others)} ran, and are in no split of the card"))
     absent = sorted(card.holdout - {task.task_id for task in plan.tasks})

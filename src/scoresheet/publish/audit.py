@@ -4,13 +4,14 @@ What is said three times over is told apart: what was checked, what could not be
 """
 
 import hashlib
-import itertools
+import os
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from scoresheet.documents.bundle import INDEX, BundleIndex
 from scoresheet.documents.pack_record import PackRecord
@@ -83,8 +84,8 @@ def of_run(folder: Path, pack: Pack | None = None, printed: bool = True) -> Audi
     if plan is None:
         raise Refused("not a run", work.findings, str(folder))
     work.rows(plan)
-    for place in list(work.places.values()):
-        work.refold(plan, place, _on_disk(folder, place.folder))
+    for episode in work.places.index:
+        work.refold(plan, episode, _on_disk(folder, episode))
     work.close(plan)
     return work.audit()
 
@@ -122,13 +123,25 @@ def read(path: Path, into: Path, pack: Pack | None = None) -> Audit:
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where a row stands."""
+class _Places:
+    """Where rows stand in rows.jsonl, in few bytes each: there may be very many."""
 
-    number: int
-    offset: int
-    folder: str
-    seen: bool = False
+    index: dict[str, int] = field(default_factory=dict)
+    """Folder of the episode → which entry of the arrays is its row's."""
+    numbers: "array[int]" = field(default_factory=lambda: array("L"))
+    offsets: "array[int]" = field(default_factory=lambda: array("Q"))
+    sizes: "array[int]" = field(default_factory=lambda: array("L"))
+    seen: bytearray = field(default_factory=bytearray)
+    """1: the row was held against what lies in its folder."""
+
+    def add(self, row: Row, number: int, offset: int, size: int) -> None:
+        """Take the place of a row; of two with one folder the first counts."""
+        at = self.index.setdefault(f"episodes/{row.task_id}/{row.repeat}.{row.attempt}", len(self.numbers))
+        if at == len(self.numbers):
+            self.numbers.append(number)
+            self.offsets.append(offset)
+            self.sizes.append(size)
+            self.seen.append(0)
 
 
 Found = Iterator[tuple[str, Iterable[bytes]]]
@@ -146,11 +159,13 @@ class _Work:
     findings: list[Finding] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
-    places: dict[str, _Place] = field(default_factory=dict)
+    places: _Places = field(default_factory=_Places)
     run: RunFolder | None = None
     report: Report | None = None
     _plan: RunPlan | None = None
-    _file: BinaryIO | None = None
+    _rows: int = -1
+    """Descriptor of rows.jsonl."""
+    _unreadable: tuple[Finding, ...] = ()
     _tasks: dict[str, Recorded | None] = field(default_factory=dict)
     _folded: int = 0
     _judged: int = 0
@@ -179,32 +194,26 @@ class _Work:
         self.take([Finding(rule, where, what, mend)])
 
     def rows(self, plan: RunPlan) -> None:
-        """Where each row stands, by its episode's folder."""
+        """Everything of the run but its episodes, and where each row stands."""
         self._check_pack(plan)
+        with suppress(OSError):  # told by the report
+            self._rows = os.open(self.folder / ROWS, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            file = self._file = (self.folder / ROWS).open("rb")
-        except OSError:
-            return
-        offset = 0
-        for number in itertools.count(1):
-            line = file.readline(_ROW_BYTES)
-            if not line.endswith(b"\n"):
-                return
-            with suppress(Refused):  # told by the report
-                row = Row.from_bytes(line, f"{ROWS}:{number}")
-                folder = f"episodes/{row.task_id}/{row.repeat}.{row.attempt}"
-                self.places.setdefault(folder, _Place(number, offset, folder))
-            offset += len(line)
+            self.run = run_folder.read(self.folder, each=self.places.add)
+        except ScoresheetError as error:
+            self._unreadable = _told(error)
+        except ValueError as error:  # a value that no document can hold, such as a task id in an edited receipt
+            self._unreadable = (_no_report(error),)
 
-    def refold(self, plan: RunPlan, place: _Place, found: Found) -> None:
-        """Hold one row against what lies in its episode's folder."""
-        assert self._file is not None
-        place.seen = True
-        self._file.seek(place.offset)
-        row = Row.from_bytes(self._file.readline(), f"{ROWS}:{place.number}")
+    def refold(self, plan: RunPlan, folder: str, found: Found) -> None:
+        """Hold the row of an episode against what lies in its folder."""
+        at = self.places.index[folder]
+        self.places.seen[at] = 1
+        where = f"{ROWS}:{self.places.numbers[at]}"
+        line = os.pread(self._rows, self.places.sizes[at], self.places.offsets[at])
+        row = Row.from_bytes(line, where)
         recorded = self._recorded(row.task_id)
-        where = f"{ROWS}:{place.number}"
-        fold = Refold(row, where, place.folder, plan.manifest.protocol, plan.manifest.on_mismatch, recorded)
+        fold = Refold(row, where, folder, plan.manifest.protocol, plan.manifest.on_mismatch, recorded)
         for name, pieces in found:
             match name:
                 case "calls.jsonl":
@@ -214,7 +223,7 @@ class _Work:
                 case "evidence.json":
                     fold.evidence(b"".join(pieces))
                 case "patch.diff":
-                    self._check_patch(row, f"{place.folder}/{name}", pieces)
+                    self._check_patch(row, f"{folder}/{name}", pieces)
                 case _:
                     for _ in pieces:
                         pass
@@ -228,17 +237,19 @@ class _Work:
 
     def close(self, plan: RunPlan) -> None:
         """Everything that is left when all rows were held against their episodes."""
-        for place in self.places.values():
-            if not place.seen:
-                self.refold(plan, place, iter(()))
+        for folder, at in self.places.index.items():
+            if not self.places.seen[at]:
+                self.refold(plan, folder, iter(()))
+        self.take(self._unreadable)
+        if self.run is None:
+            return
         try:
-            self.run = run_folder.read(self.folder)
             self.report = self.run.report()
         except ScoresheetError as error:
-            self.take(error.findings if isinstance(error, Refused) else [Finding("audit-run", RUN, error.what)])
+            self.take(_told(error))
             return
-        except ValueError as error:  # a value that no report can hold, such as a task id in an edited receipt
-            self.find("audit-run", RUN, f"no report can be made of it: {' '.join(str(error).split())[:200]}")
+        except ValueError as error:
+            self.take([_no_report(error)])
             return
         self.take((*self.run.outcomes.findings, *self.run.evidence.findings))
         if self.run.evidence.torn:
@@ -253,8 +264,8 @@ class _Work:
 
     def audit(self) -> Audit:
         """What came out."""
-        if self._file is not None:
-            self._file.close()
+        if self._rows >= 0:
+            os.close(self._rows)
         if self._more:
             self.findings.append(Finding("audit-more", self.name, f"and {self._more} more findings"))
         bundle = self.bundle
@@ -296,7 +307,7 @@ class _Work:
         except FileNotFoundError:
             return
         except ScoresheetError as error:
-            self.take(error.findings if isinstance(error, Refused) else [Finding("audit-pack", PACK, error.what)])
+            self.take(_told(error, "audit-pack", PACK))
             return
         differing = [name for name in _COMPARED if getattr(record, name) != getattr(seen, name)]
         if _leaks(record) != _leaks(seen):
@@ -366,7 +377,7 @@ class _Work:
             self.find("bundle-index", INDEX, f"{name} is not what the bundle's files give")
 
     def _tell(self, plan: RunPlan, report: Report) -> None:
-        rows = sum(1 for _ in self.places)
+        rows = len(self.places.index)
         if self.bundle is not None:
             self.checked.insert(0, f"bytes: {self.bundle.index.files} files, by SHA256SUMS and bundle.json")
         self.checked.append(f"rows: {rows}, their attempts, seeds and denominators")
@@ -432,7 +443,7 @@ def _ready(work: _Work, into: Path) -> RunPlan | None:
         try:
             work.pack = Pack.open(into / "pack")
         except ScoresheetError as error:
-            work.take(error.findings if isinstance(error, Refused) else [Finding("audit-pack", "pack", error.what)])
+            work.take(_told(error, "audit-pack", "pack"))
     work.rows(plan)
     return plan
 
@@ -452,14 +463,11 @@ def _episode(
                 yield name, [member.read(_EVIDENCE_BYTES)]
             else:
                 yield name, member.lines(_JOURNAL_LINE_BYTES)
-                if member._left:
-                    member.pass_over()
             member = next(members, None)
         after.append(member)
 
-    place = work.places.get(folder)
-    if place is not None and plan is not None and _FOLDER.fullmatch(first.path):
-        work.refold(plan, place, found())
+    if folder in work.places.index and plan is not None and _FOLDER.fullmatch(first.path):
+        work.refold(plan, folder, found())
     else:
         if plan is not None:
             work.find("audit-episode", folder, "no row names this episode: a row was dropped, or a folder was added")
@@ -488,6 +496,14 @@ def _on_disk(folder: Path, episode: str) -> Found:
                 yield name, file
         except OSError:
             continue
+
+
+def _told(error: ScoresheetError, rule: str = "audit-run", where: str = RUN) -> tuple[Finding, ...]:
+    return tuple(error.findings) if isinstance(error, Refused) else (Finding(rule, where, error.what),)
+
+
+def _no_report(error: ValueError) -> Finding:
+    return Finding("audit-run", RUN, f"no report can be made of it: {' '.join(str(error).split())[:200]}")
 
 
 def _leaks(record: PackRecord) -> object:

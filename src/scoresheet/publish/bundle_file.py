@@ -75,24 +75,21 @@ class Member:
     size: int
     sha256: str
     _bundle: "BundleFile"
-    _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-    _left: int = 0
-
-    def __post_init__(self) -> None:
-        self._left = self.size
+    read_whole: bool = False
+    """True when it was read to its end, and compared."""
 
     def chunks(self) -> Iterator[bytes]:
-        """What is left of its content, in pieces; at the end its digest and its filling are compared."""
-        while self._left:
-            data = self._bundle.take(min(_CHUNK, self._left), self.path)
-            self._left -= len(data)
-            self._hashed.update(data)
+        """Its content, in pieces; with the last one its digest and its filling are compared."""
+        if self.size <= _CHUNK:
+            yield self._small()
+            return
+        left, hashed = self.size, hashlib.sha256()
+        while left:
+            data = self._bundle.take(min(_CHUNK, left), self.path)
+            left -= len(data)
+            hashed.update(data)
             yield data
-        if self._hashed.hexdigest() != self.sha256:
-            self._bundle.find(self.path, "not the bytes that the bundle was made of (its sha256 differs)")
-        padding = self._bundle.take(-self.size % archive.BLOCK, self.path)
-        if padding.strip(b"\0"):
-            self._bundle.find(self.path, "a byte after its content, where only zeros stand")
+        self._compare(hashed.hexdigest(), self._bundle.take(-self.size % archive.BLOCK, self.path))
 
     def lines(self, longest: int) -> Iterator[bytes]:
         """Its lines with their newlines; one without comes last. Raises `Refused` for a line above `longest` bytes."""
@@ -110,12 +107,26 @@ class Member:
         """All of it. Raises `Refused` above `most` bytes."""
         if self.size > most:
             raise fault(self.path, f"{self.size} bytes, but {most} are the most for such a file", "bundle-size")
-        return b"".join(self.chunks())
+        return self._small() if self.size <= _CHUNK else b"".join(self.chunks())
 
     def pass_over(self) -> None:
         """Read to its end, for its digest's sake."""
         for _ in self.chunks():
             pass
+
+    def _small(self) -> bytes:
+        """All of it at once."""
+        block = self._bundle.take(self.size + -self.size % archive.BLOCK, self.path)
+        data = block[: self.size]
+        self._compare(hashlib.sha256(data).hexdigest(), block[self.size :])
+        return data
+
+    def _compare(self, sha256: str, padding: bytes) -> None:
+        self.read_whole = True
+        if sha256 != self.sha256:
+            self._bundle.find(self.path, "not the bytes that the bundle was made of (its sha256 differs)")
+        if padding.strip(b"\0"):
+            self._bundle.find(self.path, "a byte after its content, where only zeros stand")
 
 
 @dataclass(slots=True)
@@ -147,9 +158,11 @@ class BundleFile:
 
     def take(self, count: int, where: str) -> bytes:
         """The next bytes. Raises `Refused` when the file ends before."""
-        data, self._ahead = self._ahead[:count], self._ahead[count:]
-        if len(data) < count:
+        if self._ahead:
+            data, self._ahead = self._ahead[:count], self._ahead[count:]
             data += self.file.read(count - len(data))
+        else:
+            data = self.file.read(count)
         if len(data) != count:
             raise fault(where, f"the bundle ends in the middle of it, at byte {self._at + len(data)}", "bundle-cut")
         self._at += count
@@ -168,7 +181,7 @@ class BundleFile:
             last = at
             member = Member(path, self._header(path, path in executable), sha256, self)
             yield member
-            if member._left:
+            if not member.read_whole:
                 member.pass_over()
             executable.discard(path)
         if seen != self.index.files:
@@ -249,14 +262,11 @@ class BundleFile:
 
     def _header(self, path: str, executable: bool, most: int | None = None) -> int:
         """The size that the next header says, which must be that of `path` and nothing else. Raises `Refused`."""
-        at = self._at
-        template = archive.header(path, FileDigest(Digest(""), 0, executable, 1))
-        data = self.take(len(template), f"the header of {path}")
-        last = data[-archive.BLOCK :]
-        if not _OCTAL.fullmatch(last[_SIZE]):
-            raise fault(path, f"its header, at byte {at}, is not that of this file")
-        size = int(last[_SIZE][:-1], 8)
-        if data != archive.header(path, FileDigest(Digest(""), size, executable, 1)):
+        at, length = self._at, archive.header_size(path)
+        data = self.take(length, f"the header of {path}")
+        said = data[length - archive.BLOCK :][_SIZE] if length != archive.BLOCK else data[_SIZE]
+        size = int(said[:-1], 8) if _OCTAL.fullmatch(said) else -1
+        if size < 0 or data != archive.header(path, FileDigest(Digest(""), size, executable, 1)):
             raise fault(path, f"its header, at byte {at}, is not that of this file")
         if size > self.size - self._at:
             raise fault(path, f"its header says {size} bytes, more than the bundle has", "bundle-cut")

@@ -1,7 +1,7 @@
 """Reads a run directory into values. Every line that is not what it should be is a finding, never ignored."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -56,11 +56,15 @@ class RunFolder:
         return build(self.plan, self.outcomes, self.evidence, self.rows_sha256, method)
 
 
-def read(folder: Path, pack: Pack | None = None) -> RunFolder:
+Place = Callable[[Row, int, int, int], None]
+"""Takes a row as it was written, its line's number, and where the line begins and how long it is, in bytes."""
+
+
+def read(folder: Path, pack: Pack | None = None, each: Place | None = None) -> RunFolder:
     """The run in `folder`; with its `pack` at hand, card and receipts are judged by the pack's bytes.
 
-    Without it they are judged by what the run recorded of the pack. Raises `Usage` when the folder is no run, `Refused`
-    when its run.json can't be read as one.
+    Without it they are judged by what the run recorded of the pack. `each` is called for every row. Raises `Usage` when
+    the folder is no run, `Refused` when its run.json can't be read as one.
     """
     plan = plan_of(folder)
     evidence = _beside(folder, plan, pack)
@@ -72,10 +76,14 @@ def read(folder: Path, pack: Pack | None = None) -> RunFolder:
             evidence = replace(evidence, torn=len(line.data))
             continue
         try:
-            ledger.add(judged.row(Row.from_bytes(line.data, line.where), line.data), line.where)
+            row = Row.from_bytes(line.data, line.where)
+            if each is not None:
+                each(row, number, offset, len(line.data))
+            ledger.add(judged.row(row, line.data), line.where)
         except Refused as error:
             for finding in error.findings:
                 ledger.bad_line(finding)
+        offset += len(line.data)
     evidence = replace(evidence, findings=(*evidence.findings, *judged.strays()))
     return RunFolder(plan, ledger.close(), evidence, hashed.hexdigest())
 
@@ -163,19 +171,11 @@ def _beside(folder: Path, plan: RunPlan, pack: Pack | None) -> Evidence:
         baselines=baselines,
         confounds=_confounds(folder, findings),
         judgments=_judgments(folder, findings),
+        prices=_prices(folder, plan, findings),
         findings=tuple(findings),
     )
 
 
-def _judgments(folder: Path, findings: list[Finding]) -> Judgments | None:
-    try:
-        found = judgments.read((folder / JUDGMENTS).read_bytes())
-    except FileNotFoundError:
-        prices=_prices(folder, plan, findings),
-        return None
-    except OSError as error:
-        raise Usage(f"the judgments can't be read: {error.strerror}", str(folder / JUDGMENTS)) from error
-    findings += found.findings
 def _prices(folder: Path, plan: RunPlan, findings: list[Finding]) -> PriceTable | None:
     """The price table that the run was begun with."""
     if plan.prices_sha256 is None:
@@ -192,6 +192,14 @@ def _prices(folder: Path, plan: RunPlan, findings: list[Finding]) -> PriceTable 
     return found.table
 
 
+def _judgments(folder: Path, findings: list[Finding]) -> Judgments | None:
+    try:
+        found = judgments.read((folder / JUDGMENTS).read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Usage(f"the judgments can't be read: {error.strerror}", str(folder / JUDGMENTS)) from error
+    findings += found.findings
     return found
 
 
