@@ -92,9 +92,13 @@ class Open:
         if not self.may_show_expected:
             return Expected(why_not="a receipt keeps what the pack expects from travelling: its leaf is not score")
         try:
-            return Expected(self.pack.task(task_id).expected)
+            task = self.pack.task(task_id)
         except Refused as error:
             return Expected(why_not=f"the pack's task can't be read: {error.what}")
+        if not task.expected:
+            kind = task.oracle.kind if task.oracle is not None else "none"
+            return Expected(why_not=f"it is not by members of the answer that this task is judged; its oracle: {kind}")
+        return Expected(task.expected)
 
 
 def read(path: Path, *, draft: bool = False, pack: Pack | None = None, method: Method | None = None) -> Open | Closed:
@@ -160,7 +164,8 @@ def look(path: Path, task_id: str, repeat: int, attempt: int, characters: int) -
     try:
         for part in (path / "episodes", task_id, f"{repeat}.{attempt}"):
             folders.append(os.open(part, _FOLDER, dir_fd=folders[-1] if folders else None))
-        texts = {name: text for name in _TEXTS if (text := _text(folders[-1], name, characters)) is not None}
+        found = {name: _text(folders[-1], name, characters) for name in _TEXTS}
+        texts = {name: text for name, text in found.items() if text is not None and (text.size or text.fault)}
         trajectory = _text(folders[-1], "trajectory.json", _LONGEST)
         return Found(_lines(folders[-1], "calls.jsonl"), _lines(folders[-1], "model.jsonl"), trajectory, texts)
     except OSError:
@@ -181,7 +186,7 @@ def _text(folder: int, name: str, most: int) -> Text | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             return Text(b"", 0, "not shown: not a regular file")
-        return Text(os.read(file, most), status.st_size) if status.st_size else None
+        return Text(os.read(file, most), status.st_size)
     finally:
         os.close(file)
 

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from scoresheet.documents.comparison import Comparison
 from scoresheet.publish.page import comparing, pictures
 from scoresheet.publish.page.folder import Attempt, Closed, Open
+from scoresheet.publish.page.listing import STANDINGS, Listed, Question, packs
 from scoresheet.publish.page.model import FATES, total
 from scoresheet.publish.page.visible import visible
 
@@ -83,22 +84,43 @@ def closed(found: Closed, links: Sequence[Link] = ()) -> Iterator[str]:
     return _pieces("closed.html.jinja", links, page=found, draft=False)
 
 
-def _pieces(template: str, links: Sequence[Link], **values: Any) -> Iterator[str]:
-    style, script = (_asset(name) for name in ("page.css", "page.js"))
-    policy = "; ".join(
+def runs(listed: Sequence[Listed], question: Question, every: Sequence[Listed]) -> Iterator[str]:
+    """The list of runs that are served: those that a question leaves, of every one there is."""
+    return _pieces(
+        "runs.html.jinja",
+        (),
+        forms=True,
+        draft=False,
+        runs=listed,
+        question=question,
+        every=len(every),
+        standings=STANDINGS,
+        packs=packs(every),
+    )
+
+
+def refused(what: str, reasons: Sequence[str], links: Sequence[Link] = ()) -> Iterator[str]:
+    """A page that says why there is no other."""
+    return _pieces("refused.html.jinja", links, draft=False, what=what, reasons=reasons)
+
+
+def policy(*, forms: bool = False) -> str:
+    """The content security policy of every page: its own style and script by digest, and nothing from anywhere."""
+    return "; ".join(
         (
             "default-src 'none'",
-            f"style-src 'sha256-{_sha256(style)}'",
-            f"script-src 'sha256-{_sha256(script)}'",
+            f"style-src 'sha256-{_sha256(_asset('page.css'))}'",
+            f"script-src 'sha256-{_sha256(_asset('page.js'))}'",
             "base-uri 'none'",
-            "form-action 'none'",
+            "form-action 'self'" if forms else "form-action 'none'",
         )
     )
-    return (
-        _environment()
-        .get_template(template)
-        .generate(links=links, policy=policy, style=Markup(style), script=Markup(script), **values)
-    )
+
+
+def _pieces(template: str, links: Sequence[Link], *, forms: bool = False, **values: Any) -> Iterator[str]:
+    style, script = (Markup(_asset(name)) for name in ("page.css", "page.js"))
+    found = _environment().get_template(template)
+    return found.generate(links=links, policy=policy(forms=forms), style=style, script=script, **values)
 
 
 @cache

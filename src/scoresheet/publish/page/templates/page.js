@@ -38,14 +38,14 @@
   const wide = (name, node) => {
     const holder = within(make("div", null, "wide"), node);
     holder.tabIndex = 0;
-    holder.setAttribute("role", "region");
+    holder.setAttribute("role", "group");
     holder.setAttribute("aria-label", name);
     return holder;
   };
   const block = (text, name) => {
     const node = make("pre");
     node.tabIndex = 0;
-    node.setAttribute("role", "region");
+    node.setAttribute("role", "group");
     node.setAttribute("aria-label", name);
     if (name !== "patch.diff") { node.textContent = text; return node; }
     for (const each of text.split("\n").slice(0, 20000)) {
@@ -83,7 +83,7 @@
     parts.push(table("Facts", "facts", null, one.facts));
     title("Answer against expected");
     if (one.expected.members.length) {
-      parts.push(table("Answer against expected", "answers", ["member", "expected", "answered", ""], one.expected.members.map(
+      parts.push(table("Answer against expected", "answers", ["member", "expected", "answered", "verdict"], one.expected.members.map(
         ([key, expected, answered, same]) => [key, expected, answered, make("span", same ? "same" : "differs", same ? "same" : "differs")])));
     } else if (one.expected.why_not) {
       parts.push(make("p", `What was expected is not shown: ${one.expected.why_not}.`));
