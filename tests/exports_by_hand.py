@@ -8,6 +8,7 @@ The run holds failures and hostile answers. So does every export.
 """
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -79,6 +80,16 @@ def environment(folder: Path, python: str, *packages: str) -> Path:
     return folder / "bin"
 
 
+def newer_python() -> str | None:
+    """A Python from 3.12 on, also where pyenv keeps them."""
+    kept = sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob("3.1[2-9]*/bin/python3"))
+    for candidate in (sys.executable, shutil.which("python3.12"), *kept):
+        asked = "import ensurepip, sys; assert sys.version_info >= (3, 12)"
+        if candidate and not subprocess.run([candidate, "-c", asked], capture_output=True, check=False).returncode:
+            return str(candidate)
+    return None
+
+
 def viewed(programs: Path, folder: Path) -> None:
     """Its viewer lists the logs."""
     with socket.socket() as free:
@@ -115,8 +126,8 @@ def main() -> int:
         ran(python, "-c", HUB, *sorted((folder / "out").glob("*.yaml")))
         print(sum(B), "of 60 are what the plain run has")
         viewed(programs, folder / "out")
-        newer = sys.executable if sys.version_info >= (3, 12) else shutil.which("python3.12")
-        if newer is None or subprocess.run([newer, "-c", "import ensurepip"], check=False).returncode:
+        newer = newer_python()
+        if newer is None:
             print("every-eval-ever: not checked, it needs Python 3.12")
             return 0
         validator = environment(folder / "validator", newer, EVERY_EVAL_EVER) / "every_eval_ever"

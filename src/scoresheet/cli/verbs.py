@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "compare": "Say whether agents differ, by runs that are alike in all else.",
     "replicate": "Say whether another host got what the first one got.",
     "rerun": "Run what a bundle holds again, and say whether it was replicated.",
+    "view": "Serve the pages of many runs at this machine: list, filter, compare.",
     "gate": "Refuse a change that holds a score without its card, manifest, rows and receipts.",
     "serve": "Replay one task outside a run, for agent development.",
     "model-stub": "Serve a scripted model, for tests of agents without a key.",

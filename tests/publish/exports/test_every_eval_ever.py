@@ -133,6 +133,12 @@ def test_hostile_text_is_kept_as_data():
     assert second["error"] == f"mismatch: {HOSTILE}"
 
 
+def test_no_reader_finds_the_end_of_a_line_within_one():
+    """Its validator splits text where Unicode ends lines: at U+0085, too."""
+    samples, _ = files(every_eval_ever.build(hostile())).values()
+    assert len(samples.decode().splitlines()) == 60
+
+
 @pytest.mark.parametrize("missing", ["organization", "model"])
 def test_publisher_and_model_must_be_named(missing):
     with pytest.raises(Usage, match="files a record by its publisher and its model"):

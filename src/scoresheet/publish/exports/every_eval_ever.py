@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from scoresheet import canonical
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.decisions import ShareOfRuns
 from scoresheet.documents.report import metric_name
@@ -195,9 +194,9 @@ def _source(subject: Subject) -> dict[str, Any]:
 
 
 def samples(subject: Subject) -> Iterator[bytes]:
-    """A line for each planned episode."""
+    """A line for each planned episode, in ASCII: some readers end a line where Unicode does."""
     for attempt in subject.counted:
-        yield canonical.line(sample(subject, attempt))
+        yield json.dumps(sample(subject, attempt), ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
 
 def sample(subject: Subject, attempt: Attempt) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""`scoresheet view`: the pages of many runs, for one person at this machine."""
+
+import signal
+from functools import partial
+from pathlib import Path
+
+import click
+
+from scoresheet.cli.app import say
+
+
+@click.command()
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on 127.0.0.1 [any free one].")
+@click.option(
+    "--pack",
+    "packs",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PACK",
+    help="Show answers beside what this pack expects, when its receipts allow it. May be given again.",
+)
+@click.option("--draft", is_flag=True, help="Show the figures of runs that are not admissible, under a DRAFT banner.")
+def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: bool) -> None:
+    """Serve the pages of RUN directories, or of those right below one: list, filter, compare, drill down.
+
+    On this machine only, under an address that holds a secret; nothing can be written through it, and runs are read
+    again when they change. Runs that are not admissible are listed with their reasons and without figures. Prints the
+    address; Ctrl-C ends it.
+
+    \b
+    Example: scoresheet view runs
+    """
+    import queue
+
+    from scoresheet.cli import page
+    from scoresheet.pack.folder import Pack
+
+    render = page.renderer()
+    from scoresheet.publish.view import runs as read
+    from scoresheet.publish.view import site
+    from scoresheet.publish.view.server import Server
+
+    found, passed = read.find(runs)
+    served = read.Runs(found, [Pack.open(pack) for pack in packs], draft=draft)
+    for note in passed:
+        say(f"note: {note}")
+    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+        signal.signal(number, lambda *_: ended.put(None))
+    with Server(partial(site.answer, served), render.policy(forms=True), port) as server:
+        click.echo(server.url)
+        say(f"{len(found)} {'run' if len(found) == 1 else 'runs'}; Ctrl-C ends it")
+        ended.get()

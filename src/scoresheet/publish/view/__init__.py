@@ -1,0 +1,1 @@
+"""Many runs behind one address of this machine: `runs` reads them, `site` answers, `server` listens."""

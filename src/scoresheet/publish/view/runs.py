@@ -1,0 +1,213 @@
+"""Reads the runs that were named, and again when their files have changed. Nothing is ever written, no link followed.
+
+A run directory may come from anywhere: a link, a pipe or a device among its files is a reason not to read it.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scoresheet.documents.comparison import Comparison
+from scoresheet.documents.run_plan import RunPlan
+from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
+from scoresheet.pack.folder import Pack
+from scoresheet.publish import comparable, comparison, comparison_text, run_folder
+from scoresheet.publish.bundle_file import TOP
+from scoresheet.publish.comparable import Entrant
+from scoresheet.publish.page import folder
+from scoresheet.publish.page.folder import Closed, Open
+from scoresheet.publish.page.listing import Listed, Standing
+from scoresheet.publish.run_folder import RUN
+
+_SHOWN = ("unauthorized_rate", "timeout_rate")
+_MOST_REASONS = 20
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A run that can't be read, and why."""
+
+    name: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A run as it was when it was read last."""
+
+    stamp: Stamp
+    listed: Listed
+    found: Open | Closed | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Why there is no comparison."""
+
+    what: str
+    reasons: tuple[str, ...]
+
+
+def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The run directories among `paths` and right below them, and what was passed over. Raises `Usage` without one."""
+    found: list[Path] = []
+    passed: list[str] = []
+    for path in paths:
+        if not path.is_dir():
+            raise Usage("not a directory", str(path), "name run directories, or a directory that holds some")
+        if os.path.lexists(path / RUN):
+            found.append(path)
+            continue
+        below, over = _below(path)
+        if not below:
+            raise Usage("no run lies here", str(path), "name the directory that `scoresheet run --out DIR` wrote")
+        found += below
+        passed += over
+    return tuple(dict.fromkeys(found)), tuple(passed)
+
+
+def _below(path: Path) -> tuple[list[Path], list[str]]:
+    found, passed = [], []
+    try:
+        entries = sorted(os.scandir(path), key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        raise Usage(f"the directory can't be read: {error.strerror}", str(path)) from error
+    for entry in entries:
+        if entry.is_symlink():
+            passed.append(f"{entry.name} in {path.name} is a link, and was not followed")
+        elif entry.is_dir(follow_symlinks=False) and os.path.lexists(path / entry.name / RUN):
+            found.append(path / entry.name)
+    return found, passed
+
+
+class Runs:
+    """The runs that are served. Safe to be asked by several threads."""
+
+    def __init__(self, paths: Sequence[Path], packs: Sequence[Pack] = (), *, draft: bool = False) -> None:
+        self._paths = {f"r{number}": path for number, path in enumerate(paths, 1)}
+        self._packs: Mapping[str, Pack] = {pack.manifest_sha256: pack for pack in packs}
+        self._draft = draft
+        self._seen: dict[str, Seen] = {}
+        self._locks = {key: threading.Lock() for key in self._paths}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def seen(self, key: str) -> Seen | None:
+        """The run of that key as it lies now; `None` when there is none."""
+        path = self._paths.get(key)
+        if path is None:
+            return None
+        with self._locks[key]:
+            try:
+                stamp = _stamp(path)
+                known = self._seen.get(key)
+                if known is None or known.stamp != stamp:
+                    known = self._seen[key] = self._read(key, path, stamp)
+                return known
+            except (ScoresheetError, OSError, ValueError) as error:
+                self._seen.pop(key, None)
+                found = Unreadable(_name(path), _told(error))
+                return Seen((), Listed(key, found.name, "can't be read", reasons=found.why), found)
+
+    def listed(self) -> tuple[Listed, ...]:
+        """Every run, in the order in which they were named."""
+        return tuple(seen.listed for key in self if (seen := self.seen(key)) is not None)
+
+    def compare(self, keys: Sequence[str], metrics: Sequence[str] = ()) -> Comparison | NotCompared:
+        """The comparison of those runs, behind the gate of `scoresheet compare`, or why there is none."""
+        chosen: list[Entrant] = []
+        for key in dict.fromkeys(keys):
+            seen = self.seen(key)
+            if seen is None:
+                return NotCompared("No such run", (f"there is no run {key!r}",))
+            if isinstance(seen.found, Unreadable):
+                return NotCompared("A run can't be read", tuple(f"{seen.found.name}: {why}" for why in seen.found.why))
+            try:
+                run = run_folder.read(self._paths[key])
+            except (ScoresheetError, OSError, ValueError) as error:
+                return NotCompared("A run can't be read", tuple(f"{seen.listed.name}: {why}" for why in _told(error)))
+            chosen.append(Entrant("", _name(self._paths[key]), run.plan, run.outcomes, run.evidence, run.rows_sha256))
+        entrants = comparable.labelled(chosen)
+        if sum(not each.baseline for each in entrants) < 2:
+            return NotCompared("A comparison needs two runs", ("choose the runs of two agents; baselines never rank",))
+        same = tuple(f"{one.name} and {other.name}" for one, other in comparable.same_rows(entrants))
+        if same:
+            return NotCompared("They are one and the same run", same)
+        differing = comparable.differences(entrants)
+        if differing:
+            named = tuple(f"{each.label} is {each.name}" for each in entrants)
+            found = (f"{each.what} [{each.rule}]" for each in comparison_text.findings(differing))
+            return NotCompared("The runs are not comparable", (*named, *found))
+        unmet = tuple(f"{each.name}: {reason}" for each in entrants for reason in each.unmet)
+        if unmet and not self._draft:
+            return NotCompared("A run is not admissible", unmet)
+        return comparison.build(entrants, [each for each in comparison.METRICS if each in metrics])
+
+    def _read(self, key: str, path: Path, stamp: Stamp) -> Seen:
+        plan = run_folder.plan_of(path)
+        found = folder.read(path, draft=self._draft, pack=self._packs.get(plan.manifest_sha256))
+        return Seen(stamp, _listed(key, plan, found), found)
+
+
+def _listed(key: str, plan: RunPlan, found: Open | Closed) -> Listed:
+    reasons = tuple(map(str, found.reasons)) if isinstance(found, Closed) else found.page.reasons
+    about = Listed(
+        key,
+        name=found.name if isinstance(found, Closed) else found.page.name,
+        standing="baseline",
+        agent=plan.agent.spec,
+        pack=plan.pack,
+        manifest_sha256=plan.manifest_sha256,
+        seat=plan.seat or "none",
+        started_at=plan.started_at,
+        planned=f"{len(plan.tasks)} {'task' if len(plan.tasks) == 1 else 'tasks'} × {plan.repeats}",
+    )
+    if plan.agent.kind in comparable.BASELINES:
+        return about
+    if isinstance(found, Closed) or found.page.draft:
+        standing: Standing = "incomplete" if found.incomplete else "not admissible"
+        more = len(reasons) - _MOST_REASONS
+        cut = (*reasons[:_MOST_REASONS], *((f"and {more} more",) if more > 0 else ()))
+        return replace(about, standing=standing, reasons=cut)
+    marks = {mark.name: mark.text for mark in found.page.marks}
+    first = found.page.marks[0].name
+    confounds = found.page.confounds or ()
+    return replace(
+        about,
+        standing="admissible",
+        figures=tuple((name, marks[name]) for name in (first, *_SHOWN)),
+        confounds=str(len(confounds)),
+    )
+
+
+def _stamp(path: Path) -> Stamp:
+    """What tells whether a run's files have changed. Raises `Refused` for one that is no regular file."""
+    stamp = []
+    for name in sorted(TOP):
+        try:
+            status = os.lstat(path / name)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+            finding = Finding("view-file", name, f"{kind}: it is not read")
+            raise Refused(finding.what, [finding], name)
+        stamp.append((name, status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(stamp)
+
+
+def _told(error: Exception) -> tuple[str, ...]:
+    if isinstance(error, Refused) and error.findings:
+        return tuple(map(str, error.findings[:_MOST_REASONS]))
+    if isinstance(error, OSError):
+        return (error.strerror or "it can't be read",)
+    return (" ".join(str(error).split())[:500],)
+
+
+def _name(path: Path) -> str:
+    return os.fsencode(path.resolve().name).decode("utf-8", "backslashreplace")

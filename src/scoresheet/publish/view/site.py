@@ -1,0 +1,76 @@
+"""What is answered to which address: a table of pages, read from runs by their keys. No address names a file."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from scoresheet.documents.comparison import Comparison
+from scoresheet.publish.page import listing, render
+from scoresheet.publish.page.folder import Closed
+from scoresheet.publish.page.listing import Question
+from scoresheet.publish.page.render import Link
+from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable
+
+_LONGEST = 8192
+_MOST_FIELDS = 256
+Query = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, and the page."""
+
+    status: int
+    pieces: Iterator[str]
+
+
+def answer(runs: Runs, target: str) -> Answer:
+    """The page at `target`, the address behind the site's own path: nothing, `run/r1`, `compare?run=r1&run=r2`."""
+    if len(target) > _LONGEST:
+        return _nothing("The address is too long", 414)
+    parts = urlsplit(f"/{target}")
+    try:
+        query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS, encoding="utf-8")
+    except ValueError:
+        return _nothing("The address asks too much", 400)
+    page, slash, key = parts.path[1:].partition("/")
+    found = _PAGES.get(page) if (page == "run") == bool(slash) else None
+    return found(runs, key, query) if found is not None else _nothing("There is no such page")
+
+
+def _list(runs: Runs, _: str, query: Query) -> Answer:
+    all_runs, question = runs.listed(), Question.of(query)
+    return Answer(200, render.runs(listing.chosen(all_runs, question), question, all_runs))
+
+
+def _run(runs: Runs, key: str, _: Query) -> Answer:
+    seen = runs.seen(key)
+    if seen is None:
+        return _nothing("There is no such run")
+    links = (Link("All runs", "../"),)
+    match seen.found:
+        case Unreadable(name, why):
+            return Answer(200, render.refused(f"{name} can't be read", why, links))
+        case Closed():
+            return Answer(200, render.closed(seen.found, links))
+        case _:
+            return Answer(200, render.run(seen.found, links))
+
+
+def _compare(runs: Runs, _: str, query: Query) -> Answer:
+    keys = query.get("run", ())
+    each = (Link(seen.listed.name, f"run/{key}") for key in dict.fromkeys(keys) if (seen := runs.seen(key)) is not None)
+    links = (Link("All runs", "./"), *each)
+    found = runs.compare(keys, query.get("metric", ()))
+    match found:
+        case Comparison():
+            return Answer(200, render.comparison(found, links))
+        case NotCompared(what, reasons):
+            return Answer(200, render.refused(what, reasons, links))
+
+
+_PAGES: Mapping[str, Callable[[Runs, str, Query], Answer]] = {"": _list, "run": _run, "compare": _compare}
+
+
+def _nothing(why: str, status: int = 404) -> Answer:
+    return Answer(status, render.refused(why, (), ()))

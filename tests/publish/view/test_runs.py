@@ -1,0 +1,231 @@
+"""Runs as they lie: read, read again when they change, and never through a link."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from scoresheet.documents.comparison import Comparison
+from scoresheet.errors import Usage
+from scoresheet.publish.page.folder import Closed, Open
+from scoresheet.publish.view import site
+from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable, find
+from tests.publish import runs as made
+from tests.publish import scored
+from tests.publish.page import pages
+
+HOSTILE = "<script>document.title='owned'</script>&\"'\x1b[2J\n"
+
+
+def succeed(run, *task_ids):
+    """Let the episodes of these tasks alone succeed."""
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_bytes().splitlines()]
+    for row in rows:
+        row["success"] = int(row["task_id"] in task_ids)
+    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Runs side by side: an admissible one, another of the same pack, a draft, one that can't be read, a baseline."""
+    root = tmp_path_factory.mktemp("runs")
+    suite = root / "suite"
+    for path, data in scored.files().items():
+        (suite / path).parent.mkdir(parents=True, exist_ok=True)
+        (suite / path).write_bytes(data)
+    careful = root / "careful"
+    shutil.copytree(suite / "runs" / "careful", careful)
+    hasty = root / "hasty"
+    shutil.copytree(careful, hasty)
+    succeed(hasty, "t00", "t01")
+    pages.write(root / HOSTILE.replace("/", "_"))
+    shutil.copytree(careful, root / "torn")
+    (root / "torn" / "run.json").write_text("{")
+    null = root / "null"
+    shutil.copytree(careful, null)
+    plan = json.loads((null / "run.json").read_text())
+    plan["agent"]["kind"] = "null"
+    succeed(null)
+    (null / "run.json").write_text(json.dumps(plan))
+    shutil.rmtree(suite)
+    return root
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    """A copy of the admissible run, to be spoiled."""
+    shutil.copytree(folder / "careful", tmp_path / "careful")
+    return tmp_path / "careful"
+
+
+def page(runs, target):
+    found = site.answer(runs, target)
+    return found.status, "".join(found.pieces)
+
+
+def test_runs_below_a_directory_are_found_and_links_are_not_followed(folder, tmp_path):
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(folder / "careful", tmp_path / "runs" / "careful")
+    (tmp_path / "runs" / "nothing").mkdir()
+    (tmp_path / "runs" / "link").symlink_to(folder / "hasty")
+    found, passed = find([tmp_path / "runs", folder / "hasty", folder / "hasty"])
+    assert found == (tmp_path / "runs" / "careful", folder / "hasty")
+    assert passed == ("link in runs is a link, and was not followed",)
+
+
+def test_a_directory_without_a_run_and_a_file_are_refused(tmp_path, copy):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Usage, match="no run lies here"):
+        find([tmp_path / "empty"])
+    with pytest.raises(Usage, match="not a directory"):
+        find([copy / "run.json"])
+
+
+def test_the_list_shows_figures_of_admissible_runs_alone(folder):
+    found, _ = find([folder])
+    listed = {run.name: run for run in Runs(found).listed()}
+    careful = listed["careful"]
+    assert careful.standing == "admissible"
+    assert careful.figures[0][0] == "success_mean"
+    assert careful.figures[0][1].startswith("0.7500 [")
+    assert careful.reasons == ()
+    draft = next(run for name, run in listed.items() if name.startswith("<script>"))
+    assert (draft.standing, draft.figures) == ("not admissible", ())
+    assert any("no protocol card" in reason for reason in draft.reasons)
+    assert (listed["torn"].standing, listed["null"].standing) == ("can't be read", "baseline")
+    assert listed["null"].figures == ()
+    assert [run.key for run in listed.values()] == [f"r{number}" for number in range(1, len(found) + 1)]
+
+
+def test_no_figure_of_an_inadmissible_run_is_on_any_page(folder):
+    path = next(each for each in folder.iterdir() if each.name.startswith("<script>"))
+    report = made.plan()  # its mean is that of the worked example
+    assert report.repeats == 5
+    runs = Runs([path])
+    for target in ("", "run/r1"):
+        status, text = page(runs, target)
+        assert status == 200
+        assert "0.7333" not in text
+        assert "no protocol card" in text
+    open_ = Runs([path], draft=True)
+    assert "0.7333" not in page(open_, "")[1]
+    status, text = page(open_, "run/r1")
+    assert "0.7333" in text
+    assert "DRAFT" in text
+
+
+def test_what_others_wrote_is_text_on_every_page(folder):
+    found, _ = find([folder])
+    runs = Runs(found)
+    for target in ("", "?text=<script>x", *(f"run/{key}" for key in runs), "compare?run=r1&run=r2", "compare?run=<b>"):
+        _, text = page(runs, target)
+        assert "<script>document" not in text
+        assert "<script>x" not in text
+        assert "<b>" not in text
+        assert "\x1b" not in text
+
+
+def test_a_run_is_read_again_when_its_files_change(copy):
+    runs = Runs([copy])
+    before = runs.seen("r1")
+    assert runs.seen("r1") is before
+    assert isinstance(before.found, Open)
+    with (copy / "rows.jsonl").open("ab") as rows:
+        rows.write(b"{}\n")
+    after = runs.seen("r1")
+    assert isinstance(after.found, Closed)
+    assert after.listed.figures == ()
+    shutil.rmtree(copy)
+    assert isinstance(runs.seen("r1").found, Unreadable)
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "rows.jsonl", "confounds.jsonl", "card.yaml", "receipts.jsonl", "pack.json"]
+)
+def test_a_link_or_a_pipe_among_its_files_is_not_read(copy, tmp_path, name):
+    (tmp_path / "secret").write_text("a secret of this machine\n")
+    for lay in (lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo):
+        (copy / name).unlink()
+        lay(copy / name)
+        runs = Runs([copy])
+        seen = runs.seen("r1")
+        assert seen.listed.standing == "can't be read"
+        assert f"{name}: " in seen.listed.reasons[0]
+        for target in ("", "run/r1", "compare?run=r1&run=r1"):
+            assert "secret" not in page(runs, target)[1]
+
+
+def test_runs_are_compared_behind_the_gate_of_compare(folder):
+    runs = Runs([folder / "careful", folder / "hasty", folder / "null", folder / "torn"])
+    found = runs.compare(["r1", "r2", "r3"])
+    assert isinstance(found, Comparison)
+    assert [run.name for run in found.runs] == ["careful", "hasty", "null"]
+    status, text = page(runs, "compare?run=r1&run=r2&metric=timeout")
+    assert status == 200
+    assert "A careful against B hasty" in text
+    assert 'href="run/r2"' in text
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ([], "A comparison needs two runs"),
+        (["r1"], "A comparison needs two runs"),
+        (["r1", "r1"], "A comparison needs two runs"),
+        (["r1", "r3"], "A comparison needs two runs"),
+        (["r1", "r9"], "No such run"),
+        (["r1", "../../etc/passwd"], "No such run"),
+        (["r1", "r4"], "A run can't be read"),
+        (["r1", "r5"], "They are one and the same run"),
+        (["r1", "r6"], "The runs are not comparable"),
+        (["r1", "r7"], "A run is not admissible"),
+    ],
+)
+def test_what_is_not_compared_says_why(folder, tmp_path, keys, what):
+    same, other = tmp_path / "same", next(each for each in folder.iterdir() if each.name.startswith("<script>"))
+    shutil.copytree(folder / "careful", same)
+    unmet = tmp_path / "unmet"
+    shutil.copytree(folder / "hasty", unmet)
+    (unmet / "confounds.jsonl").unlink()
+    paths = [folder / "careful", folder / "hasty", folder / "null", folder / "torn", same, other, unmet]
+    found = Runs(paths).compare(keys)
+    assert isinstance(found, NotCompared)
+    assert found.what == what
+    assert found.reasons
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("run", 404),
+        ("run/", 404),
+        ("run/r9", 404),
+        ("run/../r1", 404),
+        ("run/r1/", 404),
+        ("run/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
+        ("../../etc/passwd", 404),
+        ("/etc/passwd", 404),
+        ("compare/", 404),
+        ("compare/x", 404),
+        ("rows.jsonl", 404),
+        ("\x00", 404),
+        ("a" * 9000, 414),
+        ("?" + "&".join(f"a{number}" for number in range(1000)), 400),
+        ("?text=%ff%fe", 200),
+    ],
+)
+def test_no_address_names_a_file(folder, target, status):
+    found, text = page(Runs([folder / "careful"]), target)
+    assert found == status
+    assert "root:" not in text
+
+
+def test_the_list_is_filtered_by_its_address(folder):
+    runs = Runs([folder / "careful", folder / "hasty"])
+    _, text = page(runs, "?text=HASTY")
+    assert 'href="run/r2"' in text
+    assert 'href="run/r1"' not in text
+    assert "1 of 2 runs" in text
+    _, none = page(runs, "?text=nobody")
+    assert "No run is like that" in none
