@@ -344,3 +344,38 @@ def test_a_certificate_that_is_not_trusted_is_an_error_not_a_recording(tmp_path)
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join()
+
+
+@pytest.mark.parametrize("media", ["application/x-ndjson", "application/jsonl; charset=utf-8", "text/event-stream"])
+def test_the_pieces_of_a_stream_that_is_not_chunked_are_kept_too(media):
+    """A server may end a stream by closing; what came together was sent together."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\n".encode()
+    go_on = threading.Event()
+
+    def pieces():
+        yield head + b'{"n": 1}\n'
+        assert go_on.wait(300)
+        yield b'{"n": 2}\n'
+
+    with scripted(react=lambda _: pieces()) as service, proxied(service) as proxy:
+        host, port = proxy.addresses["API"].removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=300) as client:
+            client.sendall(get())
+            got = b""
+            while not got.endswith(b"1}\n"):
+                got += client.recv(1000)
+            go_on.set()
+            while data := client.recv(1000):
+                got += data
+        proxy.settle()
+        (seen,) = proxy.exchanges()
+    assert seen.response.body == b'{"n": 1}\n{"n": 2}\n'
+    assert seen.response.stream == (9, 18)
+
+
+def test_the_chunks_of_ndjson_are_kept():
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with scripted(head + b'9\r\n{"n": 1}\n\r\n9\r\n{"n": 2}\n\r\n0\r\n\r\n') as service, proxied(service) as proxy:
+        exchange(proxy.addresses["API"], get())
+        (seen,) = proxy.exchanges()
+    assert seen.response.stream == (9, 18)

@@ -133,3 +133,67 @@ def test_record_https_makes_a_task_of_a_command_that_knows_only_the_real_address
     assert [(each["request"]["upstream"], each["request"]["path"]) for each in task["calls"]] == [("API", "/items/1")]
     manifest = json.loads((tmp_path / "pack/manifest.json").read_text())
     assert manifest["upstreams"] == {"API": f"localhost:{port}/v1"}
+
+
+@contextlib.contextmanager
+def plain_service():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Items)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def asking(proxy):
+    return http.client.HTTPConnection(proxy.proxy_address.removeprefix("http://"), timeout=300)
+
+
+def test_a_plain_call_with_its_whole_address_is_recorded_beside_one_that_only_passes(tmp_path):
+    with plain_service() as port, plain_service() as other:
+        upstreams = [Upstream.parse(f"API=http://127.0.0.1:{port}/v1"), Upstream.parse("SAFE=https://api.example.com")]
+        tunnels = Tunnels(upstreams, tmp_path)
+        with RecordingProxy(upstreams, 30.0, tunnels=tunnels) as proxy:
+            with contextlib.closing(asking(proxy)) as client:  # one connection, as clients keep it to their proxy
+                told = get(client, f"http://127.0.0.1:{port}/v1/a?b=1")
+                assert told == {"path": "/v1/a?b=1", "host": f"127.0.0.1:{port}"}
+                assert get(client, f"http://127.0.0.1:{other}/x")["host"] == f"127.0.0.1:{other}"
+                client.request("POST", f"HTTP://127.0.0.1:{port}/v1/c", b"{}")
+                assert json.loads(client.getresponse().read())["path"] == "/v1/c"
+            proxy.settle()
+            environment = tunnels.environment(proxy.proxy_address)
+        found = [(each.request.upstream, each.request.target, each.response.status) for each in proxy.exchanges()]
+    assert found == [("API", "/a?b=1", 200), ("API", "/c", 200)]
+    assert [(each.rule, each.where, each.severity) for each in proxy.problems()] == [
+        ("record-elsewhere", "127.0.0.1", "warning")
+    ]
+    assert {"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"} <= environment.keys()
+
+
+@pytest.mark.parametrize("target", ["/a", "https://api.example.com/a", "http://127.0.0.1:x/a", "http://127.0.0.1:9/v2"])
+def test_what_the_proxy_can_not_take_is_refused_and_told(tmp_path, target):
+    upstreams = [Upstream.parse("API=http://127.0.0.1:9/v1")]
+    with RecordingProxy(upstreams, 30.0, tunnels=Tunnels(upstreams, tmp_path)) as proxy:
+        with contextlib.closing(asking(proxy)) as client:
+            client.request("GET", target)
+            assert client.getresponse().status == 501
+    assert [each.rule for each in proxy.problems()] == ["record-not-http"]
+    assert proxy.exchanges() == ()
+
+
+def test_without_an_https_service_the_proxy_is_for_plain_calls_alone(tmp_path):
+    tunnels = Tunnels([Upstream.parse("API=http://127.0.0.1:9")], tmp_path)
+    assert tunnels.environment("http://p") == {"HTTP_PROXY": "http://p", "http_proxy": "http://p"}
+
+
+def test_record_proxy_makes_a_task_of_a_command_that_knows_only_a_plain_address(tmp_path):
+    with plain_service() as port:
+        script = f"NO_PROXY= no_proxy= curl -sSf http://127.0.0.1:{port}/items/1 >/dev/null && echo '{{\"price\": 12}}'"
+        words = ["record", str(tmp_path / "pack"), "--task", "t", "--prompt", "Price?", "--expect-stdout", "--proxy"]
+        assert run([*words, "--upstream", f"API=http://127.0.0.1:{port}", "--", "sh", "-c", script]) == 0
+    task = json.loads((tmp_path / "pack/tasks/t.json").read_text())
+    assert [(each["request"]["upstream"], each["request"]["path"]) for each in task["calls"]] == [("API", "/items/1")]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.Path(path_type=Path), help="Many tasks: JSON lines, or a JSON or YAML list.")
 @click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="A live service.")
 @click.option("--mcp", metavar="SERVER", help="A live MCP server: its command, or its address.")
-@click.option("--https", is_flag=True, help="Also record calls to the services' own https addresses, by a proxy.")
+@click.option("--proxy", "--https", "https", is_flag=True, help="Also record calls to the services' own addresses.")
 @click.option("--openapi", "descriptions", multiple=True, metavar="[NAME=]FILE", help="Take the tools from here.")
 @click.option("--states", is_flag=True, help="Also record which answers changed with what was written before.")
 @click.option("--replace", is_flag=True, help="Record a task anew.")
@@ -60,9 +60,9 @@ def command(
     """Record a task of PACK: run COMMAND, and keep every call that it makes.
 
     The environment variable NAME holds the address that COMMAND calls, as it will hold the replay's in a run; an MCP
-    server is at $SCORESHEET_MCP_URL, and behind scoresheet-mcp for clients that speak stdio. With --https a command
-    that can't be told another address is recorded at the real one, when its client heeds HTTPS_PROXY and
-    SSL_CERT_FILE. Nothing is written unless COMMAND ends well; credentials never are.
+    server is at $SCORESHEET_MCP_URL, and behind scoresheet-mcp for clients that speak stdio. With --proxy (or --https)
+    a command that can't be told another address is recorded at the real one, when its client heeds HTTP_PROXY,
+    HTTPS_PROXY and SSL_CERT_FILE. Nothing is written unless COMMAND ends well; credentials never are.
 
     \b
     Example: scoresheet record packs/shop --task refund-17 --prompt 'May order 17 be refunded?' \\
@@ -79,8 +79,8 @@ def command(
     from scoresheet.record.upstream import Upstream
 
     services = tuple(map(Upstream.parse, upstreams))
-    if https and not any(service.tls for service in services):
-        raise Usage("no service has an https address", "--https", "give --upstream NAME=https://host")
+    if https and not services:
+        raise Usage("no service has an address", "--https", "give --upstream NAME=https://host")
     if len({service.name for service in services}) < len(services):
         raise Usage("two services have one name", "--upstream")
     tools = tuple(tool for text in descriptions for tool in _described(text, services))

@@ -21,6 +21,8 @@ class Forward:
 
     upstream: Upstream
     message: Message
+    recorded: bool = True
+    """False when the request only passes: it goes to no service that is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

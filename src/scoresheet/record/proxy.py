@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from scoresheet.documents.tool import Response, Tool
 from scoresheet.errors import Finding
@@ -32,9 +32,13 @@ from scoresheet.record.relay import Http1Client, Message, NotHttp, RequestReader
 from scoresheet.record.service import Service
 from scoresheet.record.upstream import Upstream
 
+if TYPE_CHECKING:
+    from scoresheet.record.http2 import Stream
+
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_S = 30.0
+_NOT_IMPLEMENTED = b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -52,15 +56,15 @@ class RecordingProxy:
     ) -> None:
         """`timeout_s`: how long a service may stay silent; `tools`: what can be called by name; `tls`: whom to trust,
         by default whom the system does; `streaming`: services whose answers may stay open and silent, so that nothing
-        waits for their end; `tunnels`: also be a proxy for the services' own `https` addresses.
+        waits for their end; `tunnels`: also be a proxy for the services' own addresses.
         """
         self._tunnels = tunnels
         self._tunnel_listener: socket.socket | None = None
         self._upstreams = tuple(upstreams)
         self._timeout_s = timeout_s
         self._streaming = frozenset(streaming)
-        own = tuple(upstream for upstream in upstreams if tunnels is not None and upstream.tls)
-        self._service = Service(timeout_s, tls, self._report, self._streaming, own)
+        self._service = Service(timeout_s, tls, self._report, self._streaming, upstreams if tunnels else ())
+        self._outside = Service(timeout_s, None, lambda _: None)
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._busy = 0
@@ -105,7 +109,7 @@ class RecordingProxy:
 
     @property
     def proxy_address(self) -> str:
-        """The proxy for `https` addresses; empty without `tunnels`."""
+        """The proxy for the services' own addresses; empty without `tunnels`."""
         listener = self._tunnel_listener
         return "" if listener is None else f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -166,30 +170,31 @@ class RecordingProxy:
             threading.Thread(target=self._serve_tunnel, args=(client, tunnels), daemon=True).start()
 
     def _serve_tunnel(self, client: socket.socket, tunnels: tunnel.Tunnels) -> None:
-        """One connection to the proxy for `https` addresses: opened when it goes to a service, else passed on."""
+        """One connection to the proxy: what goes to a service is recorded, all else passed on."""
         host = ""
         with self._lock:
             self._clients.add(client)
         try:
-            asked = tunnel.asked(client)
-            if asked is None:
-                return
-            host, port = asked
-            known = tunnels.known(host, port)
-            server = None if known else socket.create_connection((host, port), timeout=self._timeout_s)
-            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            if server is None:
-                self._serve(tunnels.secure(client), known[0].name, partial(tunnel.route, known))
-                return
-            what = f"the command also called {host}: it is no --upstream, and was passed on unrecorded"
-            self._report(Finding("record-elsewhere", host, what, severity="warning"))
-            with server:
-                server.settimeout(None)
-                tunnel.pass_on(client, server)
+            match tunnel.asked(client):
+                case None:
+                    return
+                case tunnel.Plain(data):
+                    self._serve(client, "the proxy", tunnels.plain, data)
+                case tunnel.Connect(host, port):
+                    known = tunnels.known(host, port)
+                    server = None if known else socket.create_connection((host, port), timeout=self._timeout_s)
+                    client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                    if server is None:
+                        self._serve_secure(tunnels.secure(client), known)
+                        return
+                    self._elsewhere(host)
+                    with server:
+                        server.settimeout(None)
+                        tunnel.pass_on(client, server)
         except NotHttp as error:
             self._report(Finding("record-not-http", "the proxy", f"the command sent what can't be recorded: {error}"))
             with contextlib.suppress(OSError):
-                client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+                client.sendall(_NOT_IMPLEMENTED)
         except ssl.SSLError as error:
             what = f"the command does not trust the recorder's certificate for {host}: {error.reason or error}"
             self._report(Finding("record-untrusted", host, what, "let its client read SSL_CERT_FILE"))
@@ -200,40 +205,87 @@ class RecordingProxy:
                 self._clients.discard(client)
             client.close()
 
-    def _serve(self, client: socket.socket, name: str, route: Callable[[Message], Route]) -> None:
+    def _serve_secure(self, client: ssl.SSLSocket, known: Sequence[Upstream]) -> None:
+        """The inside of a tunnel to a service, in the protocol that was agreed on."""
+        route = partial(tunnel.route, known)
+        if client.selected_alpn_protocol() != "h2":
+            self._serve(client, known[0].name, route)
+            return
+        from scoresheet.record.http2 import Http2
+
+        with self._client(client, known[0].name):
+            Http2(client, partial(self._take, known[0].name, route)).serve()
+
+    def _take(self, name: str, route: Callable[[Message], Forward], message: Message, stream: "Stream") -> None:
+        """One request of an HTTP/2 connection."""
+        with self._taken(name) as place:
+            try:
+                forward = route(message)
+            except NotHttp as error:
+                self._report(Finding("record-not-http", name, f"the command sent what can't be recorded: {error}"))
+                stream.begin(501, b"", [(b"content-length", b"0")], "none")
+                return
+            response, _ = self._service.ask(forward.message, forward.upstream, stream)
+            self._keep(place, forward, response)
+            if response.fault is not None:
+                stream.abort()
+
+    def _serve(self, client: socket.socket, name: str, route: Callable[[Message], Route], first: bytes = b"") -> None:
+        with self._client(client, name):
+            try:
+                reader = RequestReader(client, first)
+                while (message := reader.next()) is not None:
+                    with self._taken(name) as place:
+                        match route(message):
+                            case Forward() as forward:
+                                response, usable = self._forward(forward, client)
+                                self._keep(place, forward, response)
+                            case Reply() as reply:
+                                usable = self._reply(reply, message, client)
+                    if not usable:
+                        return
+            except NotHttp as error:
+                self._report(Finding("record-not-http", name, f"the command sent what can't be recorded: {error}"))
+                client.sendall(_NOT_IMPLEMENTED)
+
+    @contextlib.contextmanager
+    def _client(self, client: socket.socket, name: str) -> Iterator[None]:
+        """A connection, closed at the end; one that breaks before is nobody's fault."""
         with self._lock:
             self._clients.add(client)
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            reader = RequestReader(client)
-            while (message := reader.next()) is not None:
-                with self._lock:
-                    place = next(self._sequence)
-                    self._busy += name not in self._streaming
-                try:
-                    match route(message):
-                        case Forward(upstream, request):
-                            response, usable = self._forward(request, upstream, client)
-                            with self._lock:
-                                self._recorded[place] = Exchange(request.request(upstream.name), response)
-                        case Reply() as reply:
-                            usable = self._reply(reply, message, client)
-                finally:
-                    with self._idle:
-                        self._busy -= name not in self._streaming
-                        self._idle.notify_all()
-                if not usable:
-                    return
-        except NotHttp as error:
-            self._report(Finding("record-not-http", name, f"the command sent what can't be recorded: {error}"))
-            with contextlib.suppress(OSError):
-                client.sendall(b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            yield
         except OSError:
             log.debug("a client of %s went away", name)
         finally:
             with self._lock:
                 self._clients.discard(client)
             client.close()
+
+    @contextlib.contextmanager
+    def _taken(self, name: str) -> Iterator[int]:
+        """A request under way; its place among all."""
+        with self._lock:
+            place = next(self._sequence)
+            self._busy += name not in self._streaming
+        try:
+            yield place
+        finally:
+            with self._idle:
+                self._busy -= name not in self._streaming
+                self._idle.notify_all()
+
+    def _keep(self, place: int, forward: Forward, response: Response) -> None:
+        if not forward.recorded:
+            self._elsewhere(forward.upstream.host)
+            return
+        with self._lock:
+            self._recorded[place] = Exchange(forward.message.request(forward.upstream.name), response)
+
+    def _elsewhere(self, host: str) -> None:
+        what = f"the command also called {host}: it is no --upstream, and was passed on unrecorded"
+        self._report(Finding("record-elsewhere", host, what, severity="warning"))
 
     def _reply(self, reply: Reply, message: Message, client: socket.socket) -> bool:
         """Answer for ourselves; whether the connection can carry another request."""
@@ -248,10 +300,12 @@ class RecordingProxy:
         client.sendall(f"{head}{close}Content-Length: {len(reply.body)}\r\n\r\n".encode() + reply.body)
         return message.keep_alive
 
-    def _forward(self, message: Message, upstream: Upstream, client: socket.socket) -> tuple[Response, bool]:
+    def _forward(self, forward: Forward, client: socket.socket) -> tuple[Response, bool]:
         """The answer as it is recorded, and whether the client's connection can carry another request."""
+        message = forward.message
         receiver = Http1Client(client, message)
-        response, gone = self._service.ask(message, upstream, receiver)
+        service = self._service if forward.recorded else self._outside
+        response, gone = service.ask(message, forward.upstream, receiver)
         if response.fault == "connection_reset":
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         return response, response.fault is None and receiver.framed and message.keep_alive and not gone

@@ -13,7 +13,7 @@ from scoresheet.record.upstream import Upstream
 
 CHUNK = 1 << 16
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer"})
-_AUTHORITY = re.compile(rb"(?i)https?://[^/?]*")
+_AUTHORITY = re.compile(rb"(?i)(https?)://([^/?]*)")
 _BODYLESS = frozenset({204, 304})
 _STREAMS = frozenset(
     {
@@ -41,6 +41,8 @@ class Message:
     def __init__(self) -> None:
         self.method = ""
         self.url = b""
+        self.named = ("", "")
+        """Scheme and authority of a URL in absolute form, which clients send to a proxy; the URL is without them."""
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = bytearray()
         self.version = "1.1"
@@ -113,8 +115,10 @@ class Message:
 class RequestReader:
     """The requests on one client connection, one after the other."""
 
-    def __init__(self, client: socket.socket) -> None:
+    def __init__(self, client: socket.socket, first: bytes = b"") -> None:
+        """`first`: what has been read of the connection already."""
         self._client = client
+        self._first = first
         self._parser = httptools.HttpRequestParser(self)
         self._message = Message()
         self._complete: list[Message] = []
@@ -123,7 +127,7 @@ class RequestReader:
     def next(self) -> Message | None:
         """The next request, whole; `None` when the client has closed. Raises `NotHttp`."""
         while not self._complete:
-            data = self._client.recv(CHUNK)
+            data, self._first = self._first or self._client.recv(CHUNK), b""
             if not data:
                 return None
             self._feed(data)
@@ -161,6 +165,7 @@ class RequestReader:
         message.keep_alive = self._parser.should_keep_alive()
         self._continue = message.has(b"expect", b"100-continue")
         if named := _AUTHORITY.match(message.url):  # the absolute form of a client that takes us for a proxy
+            message.named = named[1].decode().lower(), named[2].decode("latin-1")
             rest = message.url[named.end() :]
             message.url = rest if rest.startswith(b"/") else b"/" + rest
 

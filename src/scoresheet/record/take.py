@@ -51,7 +51,7 @@ class Settings:
     mcp_bridge: Path | None = None
     """The program that carries MCP over stdio to an address."""
     https: bool = False
-    """Also record calls to the services' own `https` addresses."""
+    """Also record calls to the services' own addresses."""
     states: bool = False
     """Write down the states that the calls went through."""
     quiet_command: bool = False
