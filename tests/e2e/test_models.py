@@ -93,7 +93,7 @@ def test_the_run_is_verified_from_its_own_files(several):
     folder = several[0]
     done = subprocess.run([SCORESHEET, "verify", str(folder / "run")], capture_output=True, text=True, timeout=300)
     assert "row-follows" not in done.stdout + done.stderr
-    assert "not folded again from model.jsonl" in done.stdout
+    assert "model calls, tokens and controls: folded again from 4 model.jsonl" in done.stdout
 
 
 def test_a_hidden_retry_is_seen_and_a_model_that_fails_is_a_model_error(tmp_path):

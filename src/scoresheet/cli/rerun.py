@@ -11,7 +11,9 @@ from scoresheet.cli.app import say
 if TYPE_CHECKING:
     from scoresheet.documents.run_plan import RunPlan
     from scoresheet.pack.folder import Pack
+    from scoresheet.run.admission import Admission
     from scoresheet.run.agents.agent import Agent
+    from scoresheet.run.models import Models
 
 BUNDLED = "bundled"
 
@@ -33,6 +35,14 @@ BUNDLED = "bundled"
               help="The pack, when it is not in the bundle.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Episodes at once [as the first run].")
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
+@click.option("--model", multiple=True, metavar="KIND=URL", help="A model, as `run` takes it.")
+@click.option("--model-key-env", multiple=True, metavar="KIND=NAME", help="Its key: a variable that no agent sees.")
+@click.option(
+    "--replay-model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="RUN",
+    help="Answer model calls from that run, as `run` does.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | None, **given: Any) -> int:
@@ -110,16 +120,19 @@ def _run(
     from scoresheet.errors import Incomplete
     from scoresheet.publish import block, run_folder
     from scoresheet.run import journal
+    from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.prepare import Asked, plan_of
 
     quiet = given["quiet"]
     admission = admitted(pack, seat, quiet, issued_at)
     asked = Asked(repeats=first.repeats, jobs=given["jobs"] or first.jobs, interval=first.interval, seat=seat)
     plan = plan_of(pack, agent.identity, asked, pack_verified=True, admission=admission)
+    models, plan = _models(plan, first, admission, given)
+    refuse_unready(agent.needs, models.kinds, models.controls, bool(pack.tools))
     for note in agent.notes:
         say(f"note: {note}")
     baselines = baselines_for(None, pack, out, plan, quiet)
-    ended = perform(pack, agent, plan, out, sandbox_of(asked.isolation), False, "rerun", quiet, admission)
+    ended = perform(pack, agent, plan, out, sandbox_of(asked.isolation), False, "rerun", quiet, admission, models)
     if baselines is not None:
         journal.replace_file(out / journal.BASELINES, baselines.text())
     if ended.status == "incomplete":
@@ -127,3 +140,28 @@ def _run(
     report = run_folder.read(out).report()
     for name, content in (("txt", block.text(report)), ("json", report.text()), ("md", block.markdown(report))):
         journal.replace_file(out / f"report.{name}", content.encode())
+
+
+def _models(
+    plan: "RunPlan", first: "RunPlan", admission: "Admission", given: dict[str, Any]
+) -> tuple["Models", "RunPlan"]:
+    """The models that stand in the first run's place, and the plan that names them."""
+    from scoresheet.errors import ScoresheetError
+    from scoresheet.run import model_recording
+    from scoresheet.run.models import Models
+
+    replay = given["replay_model"]
+    if replay is not None and (given["model"] or given["model_key_env"]):
+        raise click.UsageError("--replay-model stands in the place of a model: leave --model out")
+    if replay is not None:
+        recorded = model_recording.Recorded.of(replay, plan.manifest_sha256)
+        models = Models.replayed(recorded, admission.card_value)
+        plan = plan.model_copy(update={"model_replayed": recorded.planned})
+    else:
+        models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+    missing = [kind for kind in first.model_kinds if kind not in models.kinds]
+    if missing:
+        models.close()
+        mend = f"name one: --model {missing[0]}=URL"
+        raise ScoresheetError(f"the first run's agents had a model, {missing[0]}: nothing was run", "--model", mend)
+    return models, plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})

@@ -15,20 +15,24 @@ from typing import Literal
 
 from scoresheet.documents.bundle import INDEX, BundleIndex
 from scoresheet.documents.pack_record import PackRecord
+from scoresheet.documents.protocol_card import Controls
 from scoresheet.documents.report import Report
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding, Refused, ScoresheetError
-from scoresheet.gate import pack_triage
+from scoresheet.gate import pack_triage, reading
+from scoresheet.model.entry import MODEL_LOG
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import MANIFEST
 from scoresheet.publish import block, bundle_file, claims, quotes, run_folder
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
-from scoresheet.run import oracle
+from scoresheet.run import model_calls, oracle
+from scoresheet.run.proof import Proofs
 from scoresheet.run.refold import Recorded, Refold
 
 Kind = Literal["run", "bundle"]
+OUTPUTS = "outputs.sha256"
 _ROW_BYTES = 32 << 20
 _JOURNAL_LINE_BYTES = 4 << 20
 _EVIDENCE_BYTES = 4 << 20
@@ -167,6 +171,10 @@ class _Work:
     """Descriptor of rows.jsonl."""
     _unreadable: tuple[Finding, ...] = ()
     _tasks: dict[str, Recorded | None] = field(default_factory=dict)
+    _held: Controls | None = None
+    _card_read: bool = False
+    _model_logs: int = 0
+    _proofs: Proofs = field(default_factory=Proofs)
     _folded: int = 0
     _judged: int = 0
     _by_work: int = 0
@@ -210,10 +218,14 @@ class _Work:
         at = self.places.index[folder]
         self.places.seen[at] = 1
         where = f"{ROWS}:{self.places.numbers[at]}"
-        line = os.pread(self._rows, self.places.sizes[at], self.places.offsets[at])
-        row = Row.from_bytes(line, where)
+        row = self._row(at)
         recorded = self._recorded(row.task_id)
-        fold = Refold(row, where, folder, plan.manifest.protocol, plan.manifest.on_mismatch, recorded)
+        models, manifest = bool(plan.model_kinds or plan.model_endpoints), plan.manifest
+        by_digest = self.bundle is not None
+        fold = Refold(
+            row, where, folder, manifest.protocol, manifest.on_mismatch, recorded, models=models, logs=not by_digest,
+            proofs=self._proofs,
+        )  # fmt: skip
         for name, pieces in found:
             match name:
                 case "calls.jsonl":
@@ -227,6 +239,10 @@ class _Work:
                 case _:
                     for _ in pieces:
                         pass
+        if models and not by_digest and row.exit_reason != "harness_error":
+            with suppress(OSError), (self.folder / folder / MODEL_LOG).open("rb") as log:  # told by the fold
+                fold.model(log, self._controls(), plan.limits.max_tool_calls)
+        self._model_logs += row.model_sha256 is not None
         self.take(fold.findings())
         self._folded += row.exit_reason != "harness_error"
         if recorded is not None and row.exit_reason == "completed":
@@ -259,6 +275,7 @@ class _Work:
             self.find("audit-card", CARD, "not the protocol card that the run began with")
         self._check_reports(self.report)
         if self.bundle is not None:
+            self._check_model_digests()
             self._check_index(self.bundle.index, self.report)
         self._tell(plan, self.report)
 
@@ -328,6 +345,39 @@ class _Work:
                 self._tasks[task_id] = None
         return self._tasks[task_id]
 
+    def _controls(self) -> Controls | None:
+        """What the card pins, when it holds."""
+        if not self._card_read:
+            self._card_read = True
+            with suppress(ScoresheetError):  # told by the report
+                self._held = model_calls.held(reading.read(self.folder / CARD).located.value)
+        return self._held
+
+    def _check_model_digests(self) -> None:
+        """The logs of model calls, which a bundle holds by digest, by the digests that the rows were folded from."""
+        found = 0
+        with suppress(FileNotFoundError), (self.folder / OUTPUTS).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                sha256, _, path = line.decode("utf-8", "replace").rstrip("\n").partition("  ")
+                folder, _, name = path.rpartition("/")
+                at = self.places.index.get(folder)
+                if name != MODEL_LOG or at is None:
+                    continue
+                row = self._row(at)
+                if row.exit_reason == "harness_error":  # nothing was folded
+                    continue
+                found += 1
+                if row.model_sha256 != sha256:
+                    what = f"{path} is not what {row.task_id} {row.repeat}.{row.attempt} was folded from"
+                    self.find("row-model", f"{OUTPUTS}:{number}", what)
+        if found != self._model_logs:
+            what = f"{self._model_logs} rows were folded from model calls, and the digests of {found} logs are here"
+            self.find("row-model", OUTPUTS, what)
+
+    def _row(self, at: int) -> Row:
+        line = os.pread(self._rows, self.places.sizes[at], self.places.offsets[at])
+        return Row.from_bytes(line, f"{ROWS}:{self.places.numbers[at]}")
+
     def _check_patch(self, row: Row, where: str, pieces: Iterable[bytes]) -> None:
         hashed = hashlib.sha256()
         for piece in pieces:
@@ -394,10 +444,13 @@ class _Work:
             self.checked.append(f"answers: {self._judged} judged again by their task's oracle")
         if self._by_work:
             self.unchecked.append(f"grading of {self._by_work} workspaces: only a rerun grades again")
-        if plan.model_endpoints:
-            self.unchecked.append("model calls, tokens and controls in the rows: not folded again from model.jsonl")
-        if self.kind == "bundle" and (self.folder / "outputs.sha256").exists():
-            with (self.folder / "outputs.sha256").open("rb") as file:
+        if self._model_logs and self.bundle is None:
+            self.checked.append(f"model calls, tokens and controls: folded again from {self._model_logs} model.jsonl")
+        elif self._model_logs:
+            what = f"model calls, tokens and controls: of {self._model_logs} model.jsonl only the digests are here"
+            self.unchecked.append(what)
+        if self.kind == "bundle" and (self.folder / OUTPUTS).exists():
+            with (self.folder / OUTPUTS).open("rb") as file:
                 count = sum(1 for _ in file)
             if count:
                 self.unchecked.append(f"{count} files of what agents wrote: only their digests are here")
@@ -480,7 +533,7 @@ def _episode(
 def _lay(member: Member, path: Path, executable: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     journal = path.name.endswith(".jsonl")
-    if not journal and member.path.count("/") == 0 and member.size > _SMALL_BYTES and path.name != "outputs.sha256":
+    if not journal and member.path.count("/") == 0 and member.size > _SMALL_BYTES and path.name != OUTPUTS:
         raise bundle_file.fault(member.path, f"{member.size} bytes are too many for such a file", "bundle-size")
     with path.open("xb") as file:
         file.writelines(member.lines(_ROW_BYTES) if journal else member.chunks())

@@ -101,7 +101,7 @@ def _unlike(a: Side, b: Side) -> Iterator[str]:
         ("repeats", a.plan.repeats, b.plan.repeats),
         ("timeout_s", a.report.timeout_s, b.report.timeout_s),
         ("controls", a.report.controls, b.report.controls),
-        ("live_network", a.report.live_network, b.report.live_network),
+        ("live_network", _reached(a), _reached(b)),
         ("tasks", [task.task_id for task in a.report.per_task], [task.task_id for task in b.report.per_task]),
     )
     for name, left, right in fields:
@@ -113,9 +113,16 @@ def _unlike(a: Side, b: Side) -> Iterator[str]:
         yield "both have the same rows: that is one run, twice"
 
 
+def _reached(side: Side) -> str:
+    """What the episodes could reach; where a model's endpoint is, each seat says for itself."""
+    return side.report.live_network.partition("(")[0]
+
+
 def _notes(a: Side, b: Side) -> Iterator[str]:
     for name, left, right in (
         ("agent", a.report.agent, b.report.agent),
+        ("model", a.report.model, b.report.model),
+        ("live_network", a.report.live_network, b.report.live_network),
         ("scoresheet", a.plan.versions.get("scoresheet"), b.plan.versions.get("scoresheet")),
         ("python", a.plan.host.python, b.plan.host.python),
         ("system", a.plan.host.system, b.plan.host.system),

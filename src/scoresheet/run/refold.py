@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from scoresheet.documents.call_record import CallRecord
-from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.manifest import Protocol
 from scoresheet.documents.protocol_card import Controls
 from scoresheet.documents.row import Row
@@ -18,10 +17,10 @@ from scoresheet.documents.task import Task
 from scoresheet.errors import Finding, Malformed, Refused
 from scoresheet.model.entry import MODEL_LOG
 from scoresheet.run import model_calls, oracle
-from scoresheet.run.fold import SUSPENDED_S
+from scoresheet.run.fold import SUSPENDED_S, usages
 from scoresheet.run.model_calls import ModelCalls, Reading
 from scoresheet.run.oracle import Answer
-from scoresheet.sandbox.evidence import CORE
+from scoresheet.run.proof import Proof, Proofs
 
 _SHOWN = 3
 
@@ -61,6 +60,8 @@ class Refold:
     """Whether the run's episodes had a door of models."""
     logs: bool = True
     """Whether what passed it would be at hand: a bundle holds its digest."""
+    proofs: Proofs = field(default_factory=Proofs)
+    """Of the whole run, so that what many episodes have in common is judged once."""
     _found: list[Finding] = field(default_factory=list)
     _hashed: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     _lines: int = 0
@@ -73,8 +74,7 @@ class Refold:
     _first_end: CallRecord | None = None
     _journal: bool = False
     _passed: ModelCalls | None = None
-    _proof: Evidence | None = None
-    _evidence: bool = False
+    _proof: Proof | None = None
 
     def journal(self) -> None:
         """There is a calls.jsonl, if only an empty one."""
@@ -123,20 +123,8 @@ class Refold:
 
     def evidence(self, data: bytes) -> None:
         """Take evidence.json."""
-        self._evidence = True
-        where = f"{self.folder}/evidence.json"
-        try:
-            proof = Evidence.from_bytes(data, where)
-        except Refused as refused:
-            self._found += refused.findings[:_SHOWN]
-            return
-        self._proof = proof
-        if proof.state == "proved":
-            broken = [check.name for check in proof.checks if check.verdict in ("REACHED", "BROKEN")]
-            denied = {check.name for check in proof.checks if check.verdict == "denied"}
-            if broken or proof.reasons or proof.canary_hits_inside or not denied.issuperset(CORE):
-                why = ", ".join(broken or sorted(set(CORE) - denied)) or "its own reasons say so"
-                self._find("evidence-state", where, f"says proved, but its own checks do not: {why}")
+        self._proof = self.proofs.of(data, f"{self.folder}/evidence.json")
+        self._found += self._proof.findings
 
     def findings(self) -> Iterator[Finding]:
         """Everything in which the row does not follow from what was taken."""
@@ -242,6 +230,8 @@ class Refold:
             "tokens_in": (row.tokens_in, seen.tokens_in),
             "tokens_out": (row.tokens_out, seen.tokens_out),
             "models": (row.models, seen.models),
+            "model_usage": (row.model_usage, usages(seen)),
+            "model_untold": (row.model_untold, seen.untold),
             "model_unrecorded": (row.model_unrecorded, seen.unrecorded),
         }
         names = {**row.controls, **controls}
@@ -266,9 +256,9 @@ class Refold:
         return tuple(text for text in violations if self._compared(text))
 
     def _from_evidence(self) -> Iterator[tuple[str, str]]:
-        if not self._evidence:
+        if self._proof is None:
             yield "row-evidence", f"its evidence {self.folder}/evidence.json is not there"
-        elif self._proof is not None:
+        elif self._proof.state is not None:
             if self._proof.state != self.row.isolation:
                 what = f"isolation {self.row.isolation} does not follow from {self.folder}/evidence.json"
                 yield "row-follows", f"{what} ({self._proof.state})"
