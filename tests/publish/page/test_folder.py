@@ -6,6 +6,7 @@ import pytest
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.pack.folder import Pack
 from scoresheet.publish.page import folder
+from scoresheet.publish.page.episodes import Found
 from tests.publish import runs, scored
 from tests.publish.page import pages
 from tests.run import packs
@@ -146,7 +147,7 @@ def test_a_folder_that_is_a_link_is_not_followed(tmp_path, level):
     place = tmp_path / "run" / level
     place.parent.mkdir(parents=True)
     os.symlink(tmp_path / "elsewhere" / level, place)
-    assert folder.look(tmp_path / "run", "t00", 0, 0, 1000) == folder.Found()
+    assert folder.look(tmp_path / "run", "t00", 0, 0, 1000) == Found()
 
 
 def test_of_a_large_file_only_the_head_is_read(tmp_path):

@@ -79,7 +79,7 @@ def test_ten_thousand_episodes_are_a_handful_of_elements():
 
 
 def test_signs_differ_in_shape_and_not_only_in_colour():
-    shapes = [re.search(r' d="([^"]+)"', sign)[1] for sign in pictures.key().values()]
+    shapes = [re.findall(r' d="([^"]+)"', sign)[0] for sign in pictures.key().values()]
     assert len(set(shapes)) == len(FATES)
 
 

@@ -54,7 +54,7 @@ def draft(tmp_path_factory) -> Path:
 def hostile(tmp_path_factory) -> Path:
     """A run whose agent writes all it can to break the page."""
     path = tmp_path_factory.mktemp("hostile") / "run"
-    spec = {"agent": compared.agent("careful").model_copy(update={"spec": HOSTILE})}
+    agent = compared.agent("careful").model_copy(update={"spec": HOSTILE})
     rows = [
         runs.row(
             f"t{task:02}", 0, 0, exit_reason="mismatch", answer={HOSTILE: [HOSTILE] * 2}, detail=HOSTILE,
@@ -62,7 +62,7 @@ def hostile(tmp_path_factory) -> Path:
         )
         for task in range(6)
     ]  # fmt: skip
-    runs.write(path, runs.plan(6, 1, **spec), rows, confounds=json.dumps({"text": HOSTILE}).encode() + b"\n")
+    runs.write(path, runs.plan(6, 1, agent=agent), rows, confounds=json.dumps({"text": HOSTILE}).encode() + b"\n")
     data = HOSTILE.encode()
     for each in rows:
         pages.episode(

@@ -182,6 +182,7 @@
   fates.forEach((_, number) => option(at("by-fate"), String(number), meanings[number]));
   reasons.forEach((each, number) => option(at("by-reason"), String(number), each));
   at("explorer").hidden = false;
+  at("without").remove();
   at("filter").addEventListener("submit", (event) => event.preventDefault());
   at("by-task").addEventListener("input", () => { exact = null; filter(); });
   for (const id of ["by-fate", "by-reason", "by-miss"]) at(id).addEventListener("change", filter);
