@@ -60,6 +60,7 @@ def command(
       openapi    examples in OpenAPI 3 descriptions
       betamax    Betamax and Ruby VCR cassettes
       hoverfly   Hoverfly simulations of exact requests
+      nock       nock's recordings of Node programs, as JSON
       postman    responses saved in Postman collections
 
     Every entry is imported, or is named with the reason why not; what changed on the way is counted. Credentials are

@@ -26,6 +26,7 @@ REAL: dict[str, Path] = {
     "openapi": CORPUS / "openapi" / "cars.yaml",
     "betamax": CORPUS / "betamax" / "httpbin-stream-repeated.json",
     "hoverfly": CORPUS / "hoverfly" / "base64-body.json",
+    "nock": CORPUS / "nock" / "github-markdown.json",
     "postman": CORPUS / "postman" / "weather-forecast.postman_collection.json",
 }
 HOST = (Host("API", "api.test"),)

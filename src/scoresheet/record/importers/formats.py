@@ -44,6 +44,7 @@ FORMATS = {
         Format("openapi", "examples in OpenAPI 3 descriptions", "openapi", (".yaml", ".yml", ".json")),
         Format("betamax", "Betamax and Ruby VCR cassettes", "betamax", (".json", ".yaml", ".yml")),
         Format("hoverfly", "Hoverfly simulations of exact requests", "hoverfly", (".json",)),
+        Format("nock", "nock's recordings of Node programs, as JSON", "nock", (".json",)),
         Format("postman", "responses saved in Postman collections", "postman", (".json",)),
     )
 }
