@@ -34,11 +34,11 @@ models:
 """
 
 
-def shop_with_model(folder, prompts, repeats=1):
-    pack = shop(folder / "pack", prompts, repeats=repeats)
+def shop_with_model(folder, prompts, repeats=1, retries=0):
+    pack = shop(folder / "pack", prompts, repeats=repeats, retries=retries)
 
     def card(card):
-        card["controls"] |= {"network": "model_only", "temperature": 0, "model": "stub-model", "retries": 0}
+        card["controls"] |= {"network": "model_only", "temperature": 0, "model": "stub-model", "retries": retries}
 
     write_card(pack, card)
     return pack.root

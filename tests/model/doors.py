@@ -55,9 +55,9 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=None):
+def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=None, at_once=None, **hooks):
     """A door to `address`."""
-    door = ModelDoor(ModelUpstream.parse(f"{kind}={address}"), key, tls)
+    door = ModelDoor(ModelUpstream.parse(f"{kind}={address}"), key, tls, at_once)
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         log = ModelLog(folder / MODEL_LOG)
@@ -65,7 +65,7 @@ def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=
         stack.callback(door.close)
         episode = stack.enter_context(contextlib.ExitStack())
         found = Opened(listening.getsockname()[1], folder, episode)
-        episode.enter_context(door.episode(listening, log, screen, found.hear))
+        episode.enter_context(door.episode(listening, log, screen, found.hear, **hooks))
         yield found
 
 

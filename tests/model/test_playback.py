@@ -183,7 +183,7 @@ def test_who_went_away_from_an_answer_waits_for_it_again_until_going_away(tmp_pa
 
     def impatient(url):
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}{PATH}", content=b"{}", timeout=0.3)
+            httpx.post(f"{url}{PATH}", content=b"{}", timeout=httpx.Timeout(60, read=0.3))
 
     with Service(silent) as service, opened(tmp_path, service.address) as door:
         impatient(door.url)

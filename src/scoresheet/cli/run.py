@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
     from scoresheet.documents.report import Report
     from scoresheet.documents.run_plan import RunPlan
+    from scoresheet.errors import ScoresheetError
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
 
@@ -51,6 +52,13 @@ _MOST_TOLD = 20
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="What a million tokens cost, model by model (YAML or JSON, docs/model): costs are reported.",
+)
+@click.option(
+    "--max-tokens-total", type=click.IntRange(1), metavar="N", help="Stop when the model calls took so many tokens."
+)
+@click.option("--max-cost", metavar="AMOUNT", help="Stop when they cost so much, in the currency of --prices.")
+@click.option(
+    "--model-concurrency", multiple=True, metavar="KIND=N", help="Model calls at once, all episodes together."
 )
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
@@ -91,8 +99,11 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     replay = given["replay_model"]
     if replay and (given["model"] or given["model_key_env"] or given["record_model"]):
         raise click.UsageError("--replay-model stands in the place of a model: leave --model and --record-model out")
-    if given["record_model"] and not given["model"]:
-        raise click.UsageError("--record-model needs a model: --model KIND=URL")
+    for name in ("record_model", "model_concurrency", "max_tokens_total", "max_cost"):
+        if given[name] and not given["model"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs a model: --model KIND=URL")
+    if given["max_cost"] and not given["prices"]:
+        raise click.UsageError("--max-cost needs to know what tokens cost: --prices FILE")
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))
     if not given["resume"]:
@@ -108,13 +119,20 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         models = Models.replayed(recorded, admission.card_value)
         plan = plan.model_copy(update={"model_replayed": recorded.planned})
     else:
-        models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
+        models = Models.of(
+            given["model"],
+            given["model_key_env"],
+            plan.manifest.upstreams,
+            admission.card_value,
+            given["model_concurrency"],
+        )
     if given["prices"]:
         if not models.kinds:
             raise click.UsageError("--prices needs a model: --model KIND=URL, or --replay-model RUN")
         table = prices.read(given["prices"])
         models = replace(models, prices=table)
         plan = plan.model_copy(update={"prices_sha256": table.sha256})
+    models = models.limited(given["max_tokens_total"], given["max_cost"])
     refuse_unready(agent.needs, models.kinds, models.controls, bool(opened.tools))
     plan = plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})
     for note in agent.notes:
@@ -132,6 +150,8 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission, models)
     if baselines is not None:
         journal.replace_file(out / journal.BASELINES, baselines.text())
+    if ended.status == "incomplete" and ended.budget is not None and ended.budget.stopped is not None:
+        raise _stopped(keep_report(out), ended.budget.stopped, out)
     if ended.status == "incomplete":
         raise Incomplete(
             "episodes were lost to failures on our side", str(out), f"scoresheet run … --out {out} --resume"
@@ -145,6 +165,17 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     if report.pending:
         raise Incomplete(f"{report.pending} episodes wait for a human", str(out), f"scoresheet judge {out}")
     return 0
+
+
+def _stopped(report: "Report", why: str, out: Path) -> "ScoresheetError":
+    """The budget is spent: what was not run is said, and how to go on."""
+    from scoresheet.errors import Incomplete
+
+    left = [f"{task.task_id} ({task.episodes})" for task in report.negative_results.not_run if task.episodes]
+    count = sum(task.episodes for task in report.negative_results.not_run)
+    say(f"not run: {count} episodes: {', '.join(left[:_MOST_TOLD])}{' and more' if len(left) > _MOST_TOLD else ''}")
+    mend = f"the same command with a higher budget and --out {out} --resume"
+    return Incomplete(f"{why}; {count} of {report.planned} episodes were not run", str(out), mend)
 
 
 def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None = None) -> "Admission":

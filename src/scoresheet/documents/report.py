@@ -121,6 +121,13 @@ class CostAxis(ToolDocument):
     repeated_calls: Count
     money: Money | None = None
     """`null`: no price table was given."""
+    model_calls: Count | None = None
+    """Of the attempts that count; `null`: there was no model. So are the two below."""
+    model_retries: Count | None = None
+    model_door_retries: Count | None = None
+    """Retries that the door made, after the provider had asked it to wait."""
+    budget: str | None = None
+    """What the model calls might spend and did, lost and interrupted episodes included; `null`: no limit."""
 
 
 class Calibration(ToolDocument):

@@ -74,6 +74,9 @@ class Row(Document):
     model_calls: int | None = None
     """Calls that passed the model's door; `null`: there was none."""
     model_retries: int | None = None
+    """How often a question was asked again after it had failed, by the agent or by the door."""
+    model_door_retries: int | None = None
+    """Those that the door made, after the provider had asked it to wait."""
     tokens_in: int | None = None
     tokens_out: int | None = None
     model_usage: Many[ModelUsage] = ()

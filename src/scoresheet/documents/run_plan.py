@@ -95,6 +95,22 @@ class ReplayedModel(ToolDocument):
     """`host:port` from which the answers came when they were recorded; nothing was sent there now."""
 
 
+class RunBudget(ToolDocument):
+    """What the run's model calls may spend, and what they spent: lost and interrupted episodes included."""
+
+    rule = "run"
+    max_tokens_total: Annotated[int, Field(ge=1)] | None = None
+    """In and out together; `null`: no limit."""
+    max_cost: str | None = None
+    """Decimal text, in the currency of the run's price table; `null`: no limit."""
+    currency: str | None = None
+    spent_tokens: Annotated[int, Field(ge=0)] = 0
+    spent_cost: str | None = None
+    """Decimal text, exact; `null` without a price table, or when a model has no price."""
+    stopped: str | None = None
+    """Why the run stopped before its end; `null`: it did not, for this reason."""
+
+
 class RunPlan(ToolDocument):
     """`run.json`."""
 
@@ -148,6 +164,8 @@ class RunPlan(ToolDocument):
     """The recording that answered in the model's place; `null`: there was no model, or it answered itself."""
     model_recording_sha256: Sha256 | None = None
     """Digest of recording.json, with which the run's own model calls were sealed at its end."""
+    budget: RunBudget | None = None
+    """`null`: no model could be called."""
     prices_sha256: Sha256 | None = None
     """Digest of prices.yaml, by which tokens are priced; `null`: no price table was given."""
     status: Status = "running"

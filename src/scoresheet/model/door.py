@@ -10,6 +10,7 @@ One thread a connection, blocking sockets, and a pool of connections to the endp
 import abc
 import contextlib
 import functools
+import itertools
 import json
 import select
 import socket
@@ -22,8 +23,8 @@ from http import HTTPStatus
 from typing import Literal
 
 from scoresheet.errors import Usage
-from scoresheet.model import coding
-from scoresheet.model.entry import UNRECORDED, Entry
+from scoresheet.model import coding, throttle
+from scoresheet.model.entry import RATE_LIMITED, UNRECORDED, Entry
 from scoresheet.model.heads import (
     MAX_BODY,
     MAX_HEAD,
@@ -36,6 +37,7 @@ from scoresheet.model.heads import (
 )
 from scoresheet.model.log import ModelLog
 from scoresheet.model.observed import Exchange
+from scoresheet.model.throttle import Turnstile
 from scoresheet.model.upstream import ModelUpstream
 from scoresheet.model.wire import anthropic, openai_chat, parts, reading
 from scoresheet.model.wire.parts import Asked
@@ -47,6 +49,7 @@ BODY_S = 60.0
 CONNECT_S = 10.0
 _IDLE_S = 120.0
 _SETTLE_S = 2.0
+_LOOK_S = 0.2
 _POOLED_S = 4.0
 """How long a connection to the endpoint is kept: shorter than servers do, so that none is found closed."""
 CONNECTIONS = 256
@@ -56,6 +59,10 @@ MAX_ANSWER = 64 << 20
 
 Screen = Callable[[Asked], str | None]
 """Why a request must not be sent, or `None`."""
+Admit = Callable[[str, Asked | None], str | None]
+"""The same of any call that would be sent: its path, and what it asks for where that is known."""
+MayRetry = Callable[[Asked], bool]
+"""Whether the door may send a question once more."""
 
 
 def no_server_tools(asked: Asked) -> str | None:
@@ -64,17 +71,36 @@ def no_server_tools(asked: Asked) -> str | None:
     return f"tools of the provider's own, which the card does not allow: {', '.join(names)}" if names else None
 
 
+def _every(_path: str, _asked: Asked | None) -> str | None:
+    """Every call is sent."""
+    return None
+
+
+def _never(_asked: Asked) -> bool:
+    """No call is sent again."""
+    return False
+
+
 class ModelDoor:
     """A way to one endpoint, for any number of episodes."""
 
-    def __init__(self, upstream: ModelUpstream, key: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        upstream: ModelUpstream,
+        key: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        at_once: int | None = None,
+    ) -> None:
         """`key`: sent to the endpoint, never told; `tls`: whom to trust, by default whom the system does.
+
+        `at_once`: how many calls may be under way, of all episodes together; the others wait for their turn.
 
         Raises `Usage` for a key that can't stand in a header.
         """
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key and key):
             raise Usage("the key of the model can't stand in a header", mend="is there a line break in the variable?")
         self.upstream = upstream
+        self.turnstile = Turnstile(at_once)
         self._key = key
         self._tls = tls or (ssl.create_default_context() if upstream.tls else None)
         self._lock = threading.Lock()
@@ -87,13 +113,16 @@ class ModelDoor:
         log: ModelLog,
         screen: Screen = no_server_tools,
         on_exchange: Callable[[Exchange], None] | None = None,
+        admit: Admit = _every,
+        may_retry: MayRetry = _never,
     ) -> Iterator["DoorView"]:
         """Serve one episode while the block runs, on a listening TCP socket that stays its owner's.
 
-        `on_exchange` hears of every call when it has ended, on the connection's thread. When the block ends, every
-        connection is closed and no thread is left.
+        `on_exchange` hears of every call when it has ended, on the connection's thread. A call that the endpoint asks
+        to send later is sent again by the door as often as `may_retry` says yes. When the block ends, every connection
+        is closed and no thread is left.
         """
-        view = _LiveView(self, log, screen, on_exchange)
+        view = _LiveView(self, log, screen, on_exchange, admit, may_retry)
         with serve(view, listening):
             yield view
 
@@ -207,6 +236,10 @@ class Call:
     first_byte_s: float | None = None
     fault: str | None = None
     said: str | None = None
+    asked: Asked | None = None
+    """`None` where that is not known."""
+    wait_s: float | None = None
+    """The endpoint asks to wait so long, and to be asked again: the client does not see this answer."""
     ending: bool = False
     """Its last bytes go out: whoever asks next must find it told."""
 
@@ -298,8 +331,8 @@ class DoorView(abc.ABC):
                 self._release(reserved - len(body))
                 reserved = len(body)
                 self._settle()
-                self._check(head, body)
-                again = self._forward(client, Call(head, body, started), target)
+                call = Call(head, body, started, asked=self._check(head, body))
+                again = self._forward(client, call, target)
             except Bad as bad:
                 self._refuse(client, bad, head, body, started)
                 return
@@ -319,9 +352,11 @@ class DoorView(abc.ABC):
         with self._lock:
             self._bytes -= size
 
-    def _check(self, head: RequestHead, body: bytes) -> None:
+    def _check(self, head: RequestHead, body: bytes) -> Asked | None:
+        """What a call asks for, where that is known. Raises `Bad` when it must not be sent."""
         if head.method != "POST":
-            return
+            return None
+        known: Asked | None = None
         asked = reading.ask(head.target, body)
         if isinstance(asked, reading.Unobserved):
             value = parts.parsed(body)
@@ -331,9 +366,16 @@ class DoorView(abc.ABC):
             asked = (anthropic if self._upstream.kind == "anthropic" else openai_chat).asked(value)
             refused = no_server_tools(asked)
         else:
+            known = asked
             refused = self._screen(asked)
+        refused = refused or self._admit(head.target, known)
         if refused is not None:
             raise Bad(403, refused)
+        return known
+
+    def _admit(self, _path: str, _asked: Asked | None) -> str | None:
+        """Why a call that is in order is not answered."""
+        return None
 
     def _refuse(self, client: socket.socket, bad: Bad, head: RequestHead | None, body: bytes, started: float) -> None:
         now = self._log.elapsed()
@@ -389,13 +431,55 @@ class _LiveView(DoorView):
     """Answers come from the endpoint."""
 
     def __init__(
-        self, door: ModelDoor, log: ModelLog, screen: Screen, on_exchange: Callable[[Exchange], None] | None
+        self,
+        door: ModelDoor,
+        log: ModelLog,
+        screen: Screen,
+        on_exchange: Callable[[Exchange], None] | None,
+        admit: Admit,
+        may_retry: MayRetry,
     ) -> None:
         super().__init__(door.upstream, log, screen, on_exchange)
-        self._door = door
+        self._door, self._admitted, self._may_retry = door, admit, may_retry
+
+    def _admit(self, path: str, asked: Asked | None) -> str | None:
+        return self._admitted(path, asked)
 
     def _forward(self, client: socket.socket, call: Call, target: str) -> bool:
-        """Send a call and pass its answer on."""
+        """Send a call and pass its answer on; where the endpoint asks to wait and that is allowed, send it again."""
+        for tries in itertools.count():
+            again = self._turn(client, call, target, tries)
+            if call.wait_s is None or call.fault is not None or not self._pause(client, call):
+                break
+            call.fault = RATE_LIMITED
+            self._ended(call, self._entry(call))
+            call = Call(call.head, call.body, self._log.elapsed(), asked=call.asked)
+        self._ended(call, self._entry(call))
+        return again and call.fault is None
+
+    def _turn(self, client: socket.socket, call: Call, target: str, tries: int) -> bool:
+        """The same once, when its turn has come."""
+        if not self._door.turnstile.enter(lambda: self._over or _gone(client)):
+            call.fault = "ended" if self._over else "client gone"
+            return False
+        try:
+            return self._send(client, call, target, tries)
+        finally:
+            self._door.turnstile.leave()
+
+    def _pause(self, client: socket.socket, call: Call) -> bool:
+        """Wait as the endpoint asked; false when the client went away, or the episode ended."""
+        end = time.monotonic() + (call.wait_s or 0.0)
+        while not self._over and not _gone(client):
+            left = end - time.monotonic()
+            if left <= 0:
+                return True
+            with self._told:
+                self._told.wait_for(lambda: self._over, min(left, _LOOK_S))
+        call.fault = "ended" if self._over else "client gone"
+        return False
+
+    def _send(self, client: socket.socket, call: Call, target: str, tries: int) -> bool:
         again = False
         service: socket.socket | None = None
         try:
@@ -405,7 +489,7 @@ class _LiveView(DoorView):
                 service.settimeout(BODY_S)
                 service.sendall(self._door.head(call.head, target, len(call.body)) + call.body)
                 service.settimeout(None)
-                again = self._relay(client, service, call)
+                again = self._relay(client, service, call, tries)
             except OSError as error:
                 call.fault = call.fault or ("ended" if self._over else "cut" if call.response else "unreachable")
                 if call.fault == "unreachable":
@@ -422,10 +506,9 @@ class _LiveView(DoorView):
                     self._door.keep(service)
                 else:
                     service.close()
-        self._ended(call, self._entry(call))
-        return again and call.fault is None
+        return again
 
-    def _relay(self, client: socket.socket, service: socket.socket, call: Call) -> bool:
+    def _relay(self, client: socket.socket, service: socket.socket, call: Call, tries: int) -> bool:
         reader = _Reader(service)
         mask = self._door.masked()
         while call.response is None:
@@ -445,6 +528,9 @@ class _LiveView(DoorView):
             call.fault = "redirect"
             self._say(client, call, "the model's endpoint sends elsewhere, which is not followed")
             return False
+        delay = throttle.delay_s(head.status, head.headers, tries)
+        if delay is not None and call.asked is not None and self._may_retry(call.asked):
+            call.wait_s = delay
         again = head.length is not None or head.chunked
         out = answer_head(head, close=call.head.close or not again)
         framing: Literal["chunked", "length", "close"] = (
@@ -469,7 +555,9 @@ class _LiveView(DoorView):
                 raise Bad(502, "an answer that is too large")
             passed = out + mask.feed(data, last=done)
             out = b""
-            if done:
+            if call.wait_s is not None:
+                passed = b""
+            elif done:
                 self._ending(call)
             if passed:
                 try:
@@ -485,8 +573,9 @@ class _LiveView(DoorView):
             data = service.recv(READ)
             if not data:
                 if framing == "close":
-                    with contextlib.suppress(OSError):
-                        client.sendall(mask.feed(b"", last=True))
+                    if call.wait_s is None:
+                        with contextlib.suppress(OSError):
+                            client.sendall(mask.feed(b"", last=True))
                     return False
                 raise ConnectionError("cut")
 
@@ -618,6 +707,13 @@ class _Reader:
 def _readable(connection: socket.socket) -> bool:
     poller = select.poll()
     poller.register(connection, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _gone(client: socket.socket) -> bool:
+    """True when the other side has closed."""
+    poller = select.poll()
+    poller.register(client, select.POLLRDHUP)
     return bool(poller.poll(0))
 
 

@@ -163,6 +163,29 @@ def observe(exchanges: Iterable[Exchange], pinned: Pinned) -> Observation:
     return observer.observation()
 
 
+class Retries:
+    """How often a question was asked again after it had failed."""
+
+    def __init__(self) -> None:
+        self.again: Counter[str] = Counter()
+        """Question → so often."""
+        self._failing: set[str] = set()
+        """Questions whose last answer failed."""
+
+    def take(self, exchange: Exchange, question: str) -> None:
+        """Take a call that was sent."""
+        if question in self._failing:
+            self.again[question] += 1
+        if _failed(exchange):
+            self._failing.add(question)
+        else:
+            self._failing.discard(question)
+
+    def after_failure(self, question: str) -> int:
+        """How often it will have been asked again when a call that now fails is sent once more."""
+        return self.again[question] + (question in self._failing) + 1
+
+
 class Observer:
     """Takes the calls of one episode in the order in which they began, and keeps none of them."""
 
@@ -181,9 +204,7 @@ class Observer:
         self._answering: Counter[str] = Counter()
         self._outside: Counter[str] = Counter()
         self._with_outside = self._screened = 0
-        self._failing: set[str] = set()
-        """Questions whose last answer failed."""
-        self._again: Counter[str] = Counter()
+        self._again = Retries()
         self._started, self._ended = array("d"), array("d")
         self._last: Exchange | None = None
         self._unrecorded: list[str] = []
@@ -206,7 +227,7 @@ class Observer:
         self._ended.append(exchange.ended_s)
         if isinstance(found, Read):
             self._read(found)
-            self._retry(exchange, found.asked.input_sha256)
+            self._again.take(exchange, found.asked.input_sha256)
         else:
             self._blind += 1
 
@@ -230,7 +251,7 @@ class Observer:
             refused=self._refused,
             unobserved=blind,
             failed=self._failed,
-            retries=self._again.total(),
+            retries=self._again.again.total(),
             door_retries=self._by_door,
             tokens_in=None if usage is None else usage.input,
             tokens_out=None if usage is None else usage.output,
@@ -282,14 +303,6 @@ class Observer:
         before = self._spent.get(model, Spent(model, 0, Usage(0, 0)))
         self._spent[model] = Spent(model, before.calls + 1, before.usage.plus(usage))
 
-    def _retry(self, exchange: Exchange, question: str) -> None:
-        if question in self._failing:
-            self._again[question] += 1
-        if _failed(exchange):
-            self._failing.add(question)
-        else:
-            self._failing.discard(question)
-
     def _model(self) -> ControlSeen:
         pinned = self._pinned.model
         note = "the card names no model" if pinned is None else ""
@@ -321,7 +334,8 @@ class Observer:
         return ControlSeen("controls.max_tool_calls", status, str(self._pinned.max_tool_calls), seen, over)
 
     def _retries(self) -> ControlSeen:
-        retries, most = self._again.total(), max(self._again.values(), default=0)
+        again = self._again.again
+        retries, most = again.total(), max(again.values(), default=0)
         over = max(most - self._pinned.retries, 0)
         status: Status = "violated" if over else "verified" if self._sent and not self._blind else "unobserved"
         seen = ((f"{retries} retries", 1),)

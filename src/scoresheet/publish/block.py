@@ -93,6 +93,12 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     yield "elapsed_s_mean", "none" if report.cost.elapsed_s_mean is None else _four(report.cost.elapsed_s_mean)
     if report.cost.tokens_per_success is not None:
         yield "tokens_per_success", report.cost.tokens_per_success
+    cost = report.cost
+    if cost.model_calls is not None:
+        again = f"{cost.model_retries} of them retries ({cost.model_door_retries} by the door)"
+        yield "model_calls", f"{cost.model_calls}, {again}"
+    if cost.budget is not None:
+        yield "budget", cost.budget
     bill = report.cost.money
     if bill is not None:
         total = f"{bill.total} {bill.currency}" if bill.total is not None else bill.text

@@ -52,6 +52,8 @@ def _not_run(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> Iterator[
             why = receipt.reason
         elif task_id not in planned:
             why = "not chosen for this run"
+        elif plan.budget is not None and plan.budget.stopped is not None:
+            why = f"the run stopped: {plan.budget.stopped}"
         elif missing[task_id] == plan.repeats:
             why = "never begun, or it left no row"
         else:

@@ -3,6 +3,7 @@
 Planned episodes are the denominators: what is missing, pending or was lost by our own failure is not a success.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,9 @@ class Outcome:
     repeated_calls: int = 0
     tokens: int | None = None
     """Of every attempt that the agent is answerable for, as are the bill's microseconds and what the tokens cost."""
+    model_calls: int | None = None
+    model_retries: int = 0
+    model_door_retries: int = 0
     cost: int | None = None
     """In `bill.UNIT`; `None` when not all of it is known."""
     billed_us: int = 0
@@ -178,6 +182,8 @@ class Ledger:
         attempts = sorted(self._attempts[task_id, repeat], key=lambda attempt: attempt.number)
         if not attempts:
             return Outcome(task_id, repeat, "missing")
+        if len(attempts) == 1 and not attempts[0].number and attempts[0].outcome.state != "harness_error":
+            return attempts[0].outcome
         name = f"{task_id} repeat {repeat}"
         numbers = [attempt.number for attempt in attempts]
         for before, after in pairwise(attempts):
@@ -244,10 +250,11 @@ def _outcome(row: Row, prices: PriceTable | None) -> Outcome:
         state = "harness_error"
     elif row.success is None:
         state = "pending"
+    elapsed_us = round(row.elapsed_s * 1_000_000)
     ended_well = row.exit_reason == "completed" and not row.unauthorized and not row.timeout
     tokens = None if row.tokens_in is None and row.tokens_out is None else (row.tokens_in or 0) + (row.tokens_out or 0)
     return Outcome(
-        task_id=row.task_id,
+        task_id=sys.intern(row.task_id),
         repeat=row.repeat,
         state=state,
         success=int(row.success == 1 and ended_well),
@@ -256,11 +263,16 @@ def _outcome(row: Row, prices: PriceTable | None) -> Outcome:
         timeout=row.timeout,
         exit_reason=row.exit_reason,
         recorded_latency_us=round(row.recorded_latency_ms * 1000),
-        elapsed_us=round(row.elapsed_s * 1_000_000),
+        attempts=1,
+        elapsed_us=elapsed_us,
+        billed_us=elapsed_us,
         cpu_us=round(row.cpu_s * 1_000_000),
         tool_calls=row.tool_calls,
         repeated_calls=row.repeated_calls,
         tokens=tokens,
+        model_calls=row.model_calls,
+        model_retries=row.model_retries or 0,
+        model_door_retries=row.model_door_retries or 0,
         cost=_cost(row, prices),
         limit=row.limit,
         patch_lines=row.patch_lines,

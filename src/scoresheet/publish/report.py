@@ -18,7 +18,7 @@ from scoresheet.documents.report import (
     Statistics,
     TaskResult,
 )
-from scoresheet.documents.run_plan import PlannedTask, RunPlan
+from scoresheet.documents.run_plan import PlannedTask, RunBudget, RunPlan
 from scoresheet.publish import decisions
 from scoresheet.publish.admissible import Card, Evidence, Reason, counted, reasons
 from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
@@ -99,7 +99,7 @@ def build(
         pending=whole[1].count("pending"),
         schema_unchecked=outcomes.unchecked_tools,
         repeats_run=plan.repeats,
-        cost=_cost(found, money(plan, found, outcomes, evidence.prices)),
+        cost=_cost(plan, found, money(plan, found, outcomes, evidence.prices)),
         statistics=_statistics(plan, found),
         notes=_notes(outcomes, found, method),
         complete=not any(reason.incomplete for reason in unmet),
@@ -215,7 +215,7 @@ def _judging(outcomes: Outcomes, evidence: Evidence) -> HumanJudging | None:
     )
 
 
-def _cost(found: Figures, bill: Money | None) -> CostAxis:
+def _cost(plan: RunPlan, found: Figures, bill: Money | None) -> CostAxis:
     latency = found.recorded_latency_ms
     outcomes = [outcome for task in found.tasks for outcome in task.repeats]
     return CostAxis(
@@ -226,7 +226,22 @@ def _cost(found: Figures, bill: Money | None) -> CostAxis:
         tool_calls=sum(outcome.tool_calls for outcome in outcomes),
         repeated_calls=sum(outcome.repeated_calls for outcome in outcomes),
         money=bill,
+        model_calls=sum(outcome.model_calls or 0 for outcome in outcomes) if plan.model_kinds else None,
+        model_retries=sum(outcome.model_retries for outcome in outcomes) if plan.model_kinds else None,
+        model_door_retries=sum(outcome.model_door_retries for outcome in outcomes) if plan.model_kinds else None,
+        budget=_budget(plan.budget),
     )
+
+
+def _budget(budget: RunBudget | None) -> str | None:
+    if budget is None or (budget.max_tokens_total is None and budget.max_cost is None):
+        return None
+    said = []
+    if budget.max_tokens_total is not None:
+        said.append(f"max_tokens_total {budget.max_tokens_total}, spent {budget.spent_tokens}")
+    if budget.max_cost is not None:
+        said.append(f"max_cost {budget.max_cost} {budget.currency}, spent {budget.spent_cost or 'an unknown amount'}")
+    return "; ".join(said) + (f"; stopped: {budget.stopped}" if budget.stopped else "")
 
 
 def _statistics(plan: RunPlan, found: Figures) -> Statistics:

@@ -27,6 +27,7 @@ from scoresheet.replay.journal import CallJournal, read_back
 from scoresheet.replay.session import Session, Tape
 from scoresheet.run import grading, harvest, public, surface, trajectory, workspace
 from scoresheet.run.agents.agent import PROGRAMS, Agent
+from scoresheet.run.budget import INTERRUPTED
 from scoresheet.run.fold import Left, Seen, completed, fold
 from scoresheet.run.grading import Grader
 from scoresheet.run.judgments import TASK_VIEW
@@ -42,7 +43,6 @@ from scoresheet.sandbox.spec import ANSWER, HOME, TASK, Door, Ended, Launch, Lim
 CALL_PORT = 8070
 MCP_PORT = 8071
 FIRST_PORT = 8080
-INTERRUPTED = "interrupted"
 PATCH = "patch.diff"
 NAMES = "dns.jsonl"
 """Which names were asked for."""
@@ -143,7 +143,7 @@ def _run(
                 ended = opened.start(launch)
             submitted = view.answer
         evidence = opened.evidence
-    if ended.stopped == INTERRUPTED:
+    if ended.stopped == INTERRUPTED or called.cut_short:
         raise Interrupted("the episode was interrupted", spec.episode.folder)
     journal_bytes = calls_path.read_bytes()
     _keep(folder, ended, evidence.model_dump(mode="json"))

@@ -146,6 +146,7 @@ def fold(seen: Seen) -> Row:
         agent_exit=seen.ended.exit_code,
         model_calls=None if seen.models is None else seen.models.calls,
         model_retries=None if seen.models is None else seen.models.retries,
+        model_door_retries=None if seen.models is None else seen.models.door_retries,
         tokens_in=None if seen.models is None else seen.models.tokens_in,
         tokens_out=None if seen.models is None else seen.models.tokens_out,
         models=() if seen.models is None else seen.models.models,

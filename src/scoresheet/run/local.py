@@ -11,7 +11,7 @@ from pathlib import Path
 from scoresheet import errors
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
-from scoresheet.documents.run_plan import RunPlan
+from scoresheet.documents.run_plan import RunPlan, Status
 from scoresheet.documents.task import Task
 from scoresheet.errors import Incomplete, NotIsolated, Usage
 from scoresheet.pack.folder import Pack
@@ -20,7 +20,8 @@ from scoresheet.replay.session import Tape
 from scoresheet.run import journal, workspace
 from scoresheet.run.admission import Admission
 from scoresheet.run.agents.agent import Agent
-from scoresheet.run.episode import INTERRUPTED, EpisodeSpec, Interrupted, run_episode
+from scoresheet.run.budget import INTERRUPTED, on_disk
+from scoresheet.run.episode import EpisodeSpec, Interrupted, run_episode
 from scoresheet.run.fold import harness_error
 from scoresheet.run.grading import Grader
 from scoresheet.run.models import NO_MODELS, Models
@@ -29,6 +30,7 @@ from scoresheet.run.prepare import now, upstreams_of
 from scoresheet.run.prices import PRICES
 from scoresheet.run.workspace import Work
 from scoresheet.sandbox.spec import Opened, Sandbox
+from scoresheet.stats import bill
 
 _DURABLE = 3
 """Harness errors in a row that end a run: what fails this often is no accident of one episode."""
@@ -69,17 +71,19 @@ def run(
     `out` must not exist, unless `resume`. Raises `NotIsolated` when isolation was not proved, `ScoresheetError` when a
     run to be resumed differs or is being run, `Incomplete` when our side keeps failing, `KeyboardInterrupt` after every
     running episode was ended: in all cases the run directory can be resumed. The status is `incomplete` when episodes
-    that we failed to run are left.
+    that we failed to run are left, or that the budget of the models left no room for.
     """
     if resume:
         recorded = journal.read_plan(out)
         refuse_changed(recorded, plan, out)
+        _go_on_spending(recorded, out, models)
         plan = recorded.model_copy(
             update={
                 "resumed_at": (*recorded.resumed_at, now()),
                 "jobs": plan.jobs,
                 "status": "running",
                 "draft": plan.draft,
+                "model_recording_sha256": None,
             }
         )
     else:
@@ -104,8 +108,9 @@ def _run(
     progress: Callable[[Step], None],
     models: Models,
 ) -> RunPlan:
+    plan = _with_budget(plan, models)
     journal.write_plan(out, plan)
-    status = "incomplete"
+    status: Status = "incomplete"
     try:
         with journal.Rows(out / journal.ROWS) as rows, ReplayServer() as server:
             done = Progress(plan.retries)
@@ -124,9 +129,31 @@ def _run(
         raise
     finally:
         models.close()
-        plan = plan.model_copy(update={"status": status, "ended_at": now()})
+        plan = _with_budget(plan.model_copy(update={"status": status, "ended_at": now()}), models)
         journal.write_plan(out, plan)
     return plan
+
+
+def _with_budget(plan: RunPlan, models: Models) -> RunPlan:
+    """The plan with what was spent by now; a run that came to its end was not stopped."""
+    if not models.doors:
+        return plan
+    told = models.budget.told()
+    if plan.status == "finished":
+        told = told.model_copy(update={"stopped": None})
+    return plan.model_copy(update={"budget": told})
+
+
+def _go_on_spending(recorded: RunPlan, out: Path, models: Models) -> None:
+    """Count what the run spent before, also where its runner was killed and could not tell."""
+    tokens = recorded.budget.spent_tokens if recorded.budget is not None else 0
+    told = recorded.budget.spent_cost if recorded.budget is not None else None
+    cost = None if told is None else bill.parsed(told)
+    if recorded.status == "running" and models.doors:
+        found, priced = on_disk(out, None if models.prices is None else models.prices.table)
+        tokens = max(tokens, found)
+        cost = None if priced is None else max(cost or 0, priced)
+    models.budget.begin(tokens, cost)
 
 
 def refuse_used(out: Path) -> None:
@@ -247,7 +274,7 @@ class _Work:
 
     def _worker(self) -> None:
         try:
-            while not self._over.is_set():
+            while not self._ends:
                 with self._lock:
                     episode = next(self._todo, None)
                 if episode is None:
@@ -260,9 +287,14 @@ class _Work:
                 self._failure = self._failure or error
             self._stop()
 
+    @property
+    def _ends(self) -> bool:
+        """True when no further episode begins: the run was stopped, or its budget is spent."""
+        return self._over.is_set() or self._models.budget.over is not None
+
     def _to_its_end(self, episode: Episode) -> None:
         """One episode, with the further attempts that `retries` gives it."""
-        while not self._over.is_set():
+        while not self._ends:
             row = self._attempt(episode)
             try:
                 self._rows.append(row)

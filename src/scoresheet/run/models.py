@@ -4,10 +4,11 @@ import contextlib
 import functools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scoresheet.canonical import JsonValue
@@ -15,16 +16,19 @@ from scoresheet.documents.protocol_card import Controls
 from scoresheet.errors import Usage
 from scoresheet.model.door import DoorView, ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog
-from scoresheet.model.observed import Exchange, Pinned
+from scoresheet.model.observed import Exchange, Pinned, Retries
 from scoresheet.model.playback import PlaybackDoor
 from scoresheet.model.upstream import DUMMY_KEY, KINDS, VARIABLES, Kind, ModelUpstream, refuse_recorded
 from scoresheet.model.wire import parts
 from scoresheet.model.wire.parts import Asked
+from scoresheet.model.wire.reading import Read
 from scoresheet.run import model_calls
+from scoresheet.run.budget import INTERRUPTED, Budget, Limit
 from scoresheet.run.model_recording import Recorded
 from scoresheet.run.plan import Episode
 from scoresheet.run.prices import Prices
 from scoresheet.sandbox.spec import Door, Opened
+from scoresheet.stats import bill
 
 MODEL_DOORS = "model-"
 """Doors of models: `model-KIND`."""
@@ -42,12 +46,21 @@ class Models:
     """What answers in the models' place: then there is no endpoint."""
     prices: Prices | None = None
     """What their tokens cost; `None` where nobody said it."""
+    budget: Budget = field(default_factory=Budget)
+    """What they may spend, and have spent."""
 
     @classmethod
     def of(
-        cls, endpoints: Sequence[str], keys: Sequence[str], recorded: Mapping[str, str], card: JsonValue
+        cls,
+        endpoints: Sequence[str],
+        keys: Sequence[str],
+        recorded: Mapping[str, str],
+        card: JsonValue,
+        at_once: Sequence[str] = (),
     ) -> "Models":
-        """What `--model KIND=URL` and `--model-key-env KIND=NAME` ask for. Raises `Usage`, `ScoresheetError`.
+        """What `--model KIND=URL`, `--model-key-env KIND=NAME` and `--model-concurrency KIND=N` ask for.
+
+        Raises `Usage`, `ScoresheetError`.
 
         `recorded`: the pack's own services, name → place, as its manifest says; `card`: as it stands, `None` without.
         """
@@ -67,13 +80,30 @@ class Models:
                 raise Usage(f"a key for {kind}, but no model", "--model-key-env", f"--model {kind}=URL")
         for upstream in upstreams:
             refuse_recorded(upstream, recorded)
-        doors = {upstream.kind: ModelDoor(upstream, named.get(upstream.kind)) for upstream in upstreams}
+        most = dict(_at_once(text, kinds) for text in at_once)
+        doors = {
+            upstream.kind: ModelDoor(upstream, named.get(upstream.kind), at_once=most.get(upstream.kind))
+            for upstream in upstreams
+        }
         return cls(doors, model_calls.held(card))
 
     @classmethod
     def replayed(cls, recorded: Recorded, card: JsonValue) -> "Models":
         """A recording in the models' place."""
         return cls({}, model_calls.held(card), recorded)
+
+    def limited(self, tokens: int | None, cost: str | None) -> "Models":
+        """The same with a budget. Raises `Usage` for one that can't be kept."""
+        table = None if self.prices is None else self.prices.table
+        try:
+            limit = Limit(tokens, None if cost is None else bill.parsed(cost))
+        except ValueError as error:
+            raise Usage(str(error), "--max-cost", "write it in the currency of --prices, such as 12.50") from error
+        pinned = None if self.controls is None else self.controls.model
+        if cost is not None and table is not None and pinned is not None and bill.price_of(table, pinned) is None:
+            what = f"a budget can't be kept: the price table does not name {pinned}, the model of the card"
+            raise Usage(what, "--max-cost", "give it a price in the file of --prices")
+        return replace(self, budget=Budget(limit, table))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -114,20 +144,23 @@ class Models:
 
         Where the models are replayed, so does a call that was not recorded.
         """
-        watch = Watch(opened, model_calls.pinned(self.controls, episode.seed, max_tool_calls))
+        watch = Watch(opened, model_calls.pinned(self.controls, episode.seed, max_tool_calls), self.budget)
         with contextlib.ExitStack() as stack:
             if self.kinds:
                 log = watch.log = ModelLog(folder / MODEL_LOG)
                 stack.callback(log.close)
-                for kind, opening in self._opening(episode):
+                for kind, opening in self._opening(episode, watch):
                     listening = opened.sockets[MODEL_DOORS + kind]
                     stack.enter_context(opening(listening, log, screen=watch.screen, on_exchange=watch.heard))
             yield watch
 
-    def _opening(self, episode: Episode) -> Iterator[tuple[Kind, Callable[..., AbstractContextManager[DoorView]]]]:
+    def _opening(
+        self, episode: Episode, watch: "Watch"
+    ) -> Iterator[tuple[Kind, Callable[..., AbstractContextManager[DoorView]]]]:
         """How each door is opened."""
         if self.recorded is None:
-            yield from ((kind, door.episode) for kind, door in self.doors.items())
+            for kind, door in self.doors.items():
+                yield kind, functools.partial(door.episode, admit=watch.admit, may_retry=watch.may_retry)
             return
         tape = self.recorded.tape(episode)
         for kind in self.recorded.kinds:
@@ -137,8 +170,12 @@ class Models:
 class Watch:
     """One episode's model calls, from any thread."""
 
-    def __init__(self, opened: Opened, pinned: Pinned | None) -> None:
+    def __init__(self, opened: Opened, pinned: Pinned | None, budget: Budget) -> None:
         self.pinned = pinned
+        self.cut_short = False
+        """The run's budget was spent in the middle of this episode."""
+        self._budget = budget
+        self._retries = Retries()
         self.log: ModelLog | None = None
         """`None` where there are no models."""
         self._opened = opened
@@ -160,8 +197,25 @@ class Watch:
         self._opened.stop("mismatch")
         return f"tools outside the card's allowlist: {', '.join(outside)}"
 
+    def admit(self, path: str, asked: Asked | None) -> str | None:
+        """Why a call is not sent that the card allows."""
+        refusal = self._budget.refusal(path, asked)
+        if refusal is not None:
+            self.cut_short = True
+            self._opened.stop(INTERRUPTED)
+        return refusal
+
+    def may_retry(self, asked: Asked) -> bool:
+        """Whether the card allows that the door sends a question again that has failed."""
+        with self._lock:
+            return self.pinned is not None and self._retries.after_failure(asked.input_sha256) <= self.pinned.retries
+
     def heard(self, exchange: Exchange) -> None:
         """Take a call that has ended."""
+        self._budget.take(exchange)
+        if exchange.refused is None and isinstance(exchange.found, Read):
+            with self._lock:
+                self._retries.take(exchange, exchange.found.asked.input_sha256)
         if exchange.unrecorded:
             self._opened.stop("mismatch")
         answered = getattr(exchange.found, "answered", None)
@@ -174,6 +228,18 @@ class Watch:
             self._opened.stop("mismatch")
         elif made > self.pinned.max_tool_calls:
             self._opened.stop("tool_cap")
+
+
+def _at_once(text: str, kinds: Sequence[Kind]) -> tuple[Kind, int]:
+    name, _, number = text.partition("=")
+    kind = next((each for each in KINDS if each == name), None)
+    if kind is None or not re.fullmatch(r"[1-9][0-9]{0,5}", number):
+        raise Usage(f"{text!r} is not KIND=N", "--model-concurrency", "--model-concurrency openai=4")
+    if kind not in kinds:
+        raise Usage(
+            f"calls of {kind} are limited, but there is no such model", "--model-concurrency", "--model KIND=URL"
+        )
+    return kind, int(number)
 
 
 def _key(text: str) -> tuple[Kind, str]:
