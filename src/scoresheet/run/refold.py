@@ -227,6 +227,7 @@ class Refold:
         told: dict[str, tuple[object, object]] = {
             "model_calls": (row.model_calls, seen.calls),
             "model_retries": (row.model_retries, seen.retries),
+            "model_door_retries": (row.model_door_retries, seen.door_retries),
             "tokens_in": (row.tokens_in, seen.tokens_in),
             "tokens_out": (row.tokens_out, seen.tokens_out),
             "models": (row.models, seen.models),
