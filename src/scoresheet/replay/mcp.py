@@ -6,7 +6,6 @@ one. A recorded result is put into its envelope as the literal text that was rec
 """
 
 import base64
-import binascii
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import MCP_ERROR, MCP_RESULT, HeaderPairs, Request, Response, Tool
 from scoresheet.pack import body as bodies
 from scoresheet.pack import mcp_calls
+from scoresheet.replay import mcp_headers
 from scoresheet.replay.session import Found, Miss, Tape
 
 PATH = "/mcp"
@@ -122,6 +122,12 @@ class Surface:
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
+        self._declared = {
+            name: found
+            for name in tape.listed
+            if (found := mcp_headers.declared(described(tape.tool(name))["inputSchema"]))
+        }
+        """Tool → its arguments that headers repeat in the stateless age."""
         self._pages = _pages([described(tape.tool(name)) for name in tape.listed])
         told = self._recorded(mcp_calls.HELLO, {})
         hello = orjson.loads(told) if told is not None else {}
@@ -171,6 +177,9 @@ class Surface:
             return envelope.failed(_PARAMS, "params must be an object")
         if stateless:
             rejected = _misrouted(envelope, request, method, params, meta)
+            if rejected is None and method == "tools/call" and (wanted := self._declared.get(str(params.get("name")))):
+                said_otherwise = mcp_headers.contradiction(wanted, params.get("arguments"), request.headers)
+                rejected = envelope.failed(_HEADERS, said_otherwise) if said_otherwise else None
             return rejected or self._stateless(envelope, method, params)
         return self._handshake(envelope, method, params)
 
@@ -346,7 +355,7 @@ def _misrouted(
     if _field(request, "mcp-method") != method:
         return envelope.failed(_HEADERS, "Mcp-Method is not the method of the body")
     named = params.get(_NAMED[method]) if method in _NAMED else None
-    if named is not None and header_text(_field(request, "mcp-name")) != named:
+    if named is not None and mcp_headers.decoded(_field(request, "mcp-name")) != named:
         return envelope.failed(_HEADERS, f"Mcp-Name is not the {_NAMED[method]} of the body")
     if version not in STATELESS:
         data: JsonValue = {"supported": [*STATELESS], "requested": version}
@@ -356,16 +365,6 @@ def _misrouted(
 
 def _field(request: Request, name: str) -> str:
     return request.header(name).strip(" \t")  # RFC 9110 §5.5: white space around a value is none of it
-
-
-def header_text(value: str) -> str | None:
-    """The text that a routing header stands for: `=?base64?…?=` holds what no header can; `None` when it is broken."""
-    if not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    try:
-        return base64.b64decode(value[9:-2], validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
 
 
 def _completed(text: bytes, method: str) -> bytes:
