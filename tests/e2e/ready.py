@@ -41,8 +41,8 @@ class Tried:
 
     @property
     def row(self) -> Row:
-        (row,) = self.rows
-        return row
+        assert len(self.rows) == 1, self.said
+        return self.rows[0]
 
     @property
     def said(self) -> str:
@@ -51,10 +51,19 @@ class Tried:
         return "\n".join([self.done.stdout, self.done.stderr, *(path.read_text("utf-8", "replace") for path in kept)])
 
 
-def pack(name: str, task: str, folder: Path, controls: Mapping[str, Any], timeout_s: int = 120) -> Path:
-    """A copy of an example pack with room for a model: other limits, and a card that allows and pins one."""
+def pack(
+    name: str, task: str, folder: Path, controls: Mapping[str, Any], timeout_s: int = 120, host: str | None = None
+) -> Path:
+    """A copy of an example pack with room for a model: other limits, and a card that allows and pins one.
+
+    With a public `host` as the one that was recorded, names are asked inside, and every name that is asked is kept.
+    """
     shutil.copytree(HOUSE / "examples" / "packs" / name, folder)
     (folder / "receipts.jsonl").unlink(missing_ok=True)
+    if host is not None:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["upstreams"] = dict.fromkeys(manifest["upstreams"], host)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
     path = folder / "tasks" / f"{task}.json"
     value = json.loads(path.read_text())
     value.pop("limits", None)

@@ -1,0 +1,282 @@
+"""Ready-made agents as they are published, each with a scripted model: `./full agents`. Needs npm and the network.
+
+    tests/agents_by_hand.py [FOLDER] [NAME…]     FOLDER keeps what is installed, over a gigabyte
+
+Each one solves a recorded task and a coding task in the sandbox. Then it is asked what its own retries are, whether it
+can be stopped by the card's cap, and what it would reach beside the model: every name that it asks for is kept. While
+it waits for the model, memory, environment, command lines and files of its processes are searched for the real key.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HOUSE = Path(__file__).parents[1]
+sys.path.insert(0, str(HOUSE))
+
+from scoresheet.model.upstream import DUMMY_KEY, Kind  # noqa: E402
+from scoresheet.run.agents.ready import READY  # noqa: E402
+from tests.e2e import inside, ready  # noqa: E402
+
+HOST = "catalog.example"
+TOOLS = ("get_catalog", "get_catalog_by_catalog_name", "get_catalog_by_catalog_name_by_name")
+ANSWER = '{"count": 95}'
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """How a scripted model makes an agent do its work."""
+
+    name: str
+    kind: Kind
+    program: str = ""
+    """Below the folder of what is installed."""
+    shell: Callable[[str], dict[str, Any]] | None = None
+    """A turn that runs a command, for agents that code."""
+    own: tuple[str, ...] = ()
+    """Its own tools that the card names for coding."""
+    said: Callable[[str], dict[str, Any]] = field(default=lambda text: {"text": text})
+    """A last turn, with the answer if there is one."""
+    unobserved: frozenset[str] = frozenset()
+    """Controls that its requests can't show."""
+    plain: str = ""
+    """How anybody would start it, to see that what it then reaches for is seen: a command line, or a shell's lines."""
+
+
+def _submit(text: str) -> dict[str, Any]:
+    return _bash(f"{SUBMIT} && echo '{text}'" if text else SUBMIT)
+
+
+def _bash(command: str) -> dict[str, Any]:
+    return {"tool": "bash", "arguments": {"command": command}}
+
+
+AGENTS = (
+    Agent("openai-tools", "openai"),
+    Agent(
+        "codex",
+        "openai",
+        "node_modules/.bin/codex",
+        lambda command: {"tool": "exec_command", "arguments": {"cmd": command}},
+        ("exec_command", "write_stdin", "apply_patch"),
+        unobserved=frozenset({"controls.temperature", "controls.seed"}),
+        plain="""
+mkdir -p $HOME/.codex
+cat > $HOME/.codex/config.toml <<END
+model = "gpt-5.5"
+model_provider = "door"
+[model_providers.door]
+name = "door"
+base_url = "$OPENAI_BASE_URL"
+env_key = "OPENAI_API_KEY"
+END
+$PROGRAM exec --skip-git-repo-check hello </dev/null""",
+    ),
+    Agent(
+        "claude-code",
+        "anthropic",
+        "node_modules/.bin/claude",
+        lambda command: {"tool": "Bash", "arguments": {"command": command}},
+        ("Bash", "Edit", "Read", "Write"),
+        unobserved=frozenset({"controls.seed"}),
+        plain="$PROGRAM -p hello --model stub-model",
+    ),
+    Agent(
+        "mini-swe-agent",
+        "openai",
+        "mini/bin/mini",
+        _bash,
+        ("bash",),
+        _submit,
+        plain="$PROGRAM -m openai/stub-model -t hello -y --exit-immediately",
+    ),
+)
+
+
+def install(folder: Path) -> None:
+    """The published agents, of the versions that their recipes name, in a folder."""
+    wanted = [word for each in READY.values() for word in each.INSTALL.split() if "@" in word[1:]]
+    if not (folder / "node_modules").exists():
+        (folder / "package.json").write_text("{}")
+        _do("npm", "install", "--no-audit", "--no-fund", *wanted, cwd=folder)
+    if not (folder / "mini").exists():
+        venv.create(folder / "mini", with_pip=True)
+        pinned = next(word for word in READY["mini-swe-agent"].INSTALL.split() if "==" in word)
+        _do(str(folder / "mini" / "bin" / "pip"), "install", "-q", pinned, cwd=folder)
+
+
+def _do(*words: str, cwd: Path) -> None:
+    subprocess.run(words, cwd=cwd, check=True, stdout=subprocess.DEVNULL, timeout=1800)
+
+
+class Trial:
+    """One agent's runs."""
+
+    def __init__(self, agent: Agent, installed: Path, scratch: Path) -> None:
+        self.agent, self._installed, self._scratch = agent, installed, scratch / agent.name
+        self._scratch.mkdir()
+        self._spec = agent.name + (f" program={installed / agent.program}" if agent.program else "")
+        needs = READY[agent.name]
+        self._offers = (*needs.OFFERS, *needs.OFFERS_WITH_MCP)
+
+    def all(self) -> Iterator[str]:
+        """What was found, a line each. Raises `AssertionError`."""
+        yield self.recorded()
+        if self.agent.shell is not None:
+            yield self.as_it_comes()
+            yield self.coding()
+            yield self.capped()
+            if READY[self.agent.name].OWN:
+                yield self.outside_the_allowlist()
+        yield self.failing("a model that always answers 500", {"status": 500, "times": "always"})
+        yield self.failing("a connection that is always dropped", {"kind": "drop", "times": "always"})
+        if self.agent.name in ("codex", "claude-code"):
+            yield self.failing("a stream that is always cut", {"kind": "cut", "times": "always"})
+
+    def recorded(self) -> str:
+        """A task of recorded calls is solved; no name is asked for; the key is nowhere."""
+        looked = []
+
+        def look(runner: int, turn: int | None) -> None:
+            if turn == 1 and not looked:
+                pids = inside.sandboxed(runner)
+                looked.append((pids, inside.holdings(pids, [ready.KEY.encode(), DUMMY_KEY.encode()])))
+
+        tried = self._run("catalog-v1", ready.COUNT, (), [self._call(), self.agent.said(ANSWER)], look)
+        row = tried.row
+        assert (row.success, row.exit_reason, row.answer) == (1, "completed", {"count": 95}), tried.said
+        assert (row.tool_calls, row.mismatches) == (1, ())
+        for control, seen in row.controls.items():
+            assert seen == ("unobserved" if control in self.agent.unobserved else "verified"), (control, seen)
+        assert f"live_network: model_endpoint_only({tried.address})" in tried.done.stdout
+        (names,) = [path.read_text() for path in tried.out.rglob("dns.jsonl")]
+        assert not names, names
+        ((pids, found),) = looked
+        assert found[ready.KEY.encode()] == [], found
+        dummy = {held.where for held in found[DUMMY_KEY.encode()]}
+        assert "environ" in dummy
+        assert "memory" in dummy
+        for path in tried.out.rglob("*"):
+            assert not path.is_file() or ready.KEY.encode() not in path.read_bytes(), path
+        unobserved = ", ".join(sorted(self.agent.unobserved)) or "none"
+        return (
+            f"{ready.COUNT} of catalog-v1: success 1, {row.model_calls} model calls, {row.elapsed_s:.1f} s; controls "
+            f"verified, unobserved: {unobserved}; live_network: model_endpoint_only; hosts tried: none; the real key "
+            f"in memory, environment, command line, files of its {len(pids)} processes and of the run: nowhere"
+        )
+
+    def as_it_comes(self) -> str:
+        """The same agent without its recipe reaches for the world, and that is seen."""
+        module = READY[self.agent.name]
+        program = Path(self._installed / self.agent.program)
+        native = getattr(module, "native", None)
+        program = program if native is None else Path(native(str(program.resolve())))
+        spec = self.agent.plain.replace("$PROGRAM", str(program))
+        if "\n" in spec:
+            script = Path(tempfile.mkdtemp(dir=self._scratch), "plain.sh")
+            script.write_text(spec)
+            spec = f"sh {script} {program}"
+        tried = self._run("catalog-v1", ready.COUNT, (), [{"text": ANSWER}], agent=spec)
+        row = tried.row
+        assert (row.success, row.exit_reason, row.unauthorized) == (0, "mismatch", 1), tried.said
+        return f"without its recipe: {row.exit_reason}: it tried {', '.join(each.path for each in row.mismatches)}"
+
+    def coding(self) -> str:
+        """A coding task is solved."""
+        assert self.agent.shell is not None
+        turns = [self.agent.shell(ready.MEND), self.agent.said("")]
+        turns[-1] = turns[-1] if turns[-1].get("text") != "" else {"text": "Mended."}
+        tried = self._run("pagination-v1", ready.SLICE, self.agent.own, turns)
+        row = tried.row
+        assert (row.success, row.exit_reason, row.patch_lines) == (1, "completed", 2), tried.said
+        assert (row.tests_identical, row.grading_surface) == (1, ()), row
+        assert f"live_network: model_endpoint_only({tried.address})" in tried.done.stdout
+        return f"{ready.SLICE} of pagination-v1: success 1, {row.patch_lines} lines changed, {row.elapsed_s:.1f} s"
+
+    def capped(self) -> str:
+        """A model that never ends is ended by the card's cap, whatever the agent counts."""
+        assert self.agent.shell is not None
+        tried = self._run("pagination-v1", ready.SLICE, self.agent.own, [self.agent.shell("true")], cap=3)
+        assert (tried.row.success, tried.row.exit_reason) == (0, "tool_cap"), tried.said
+        return (
+            f"a model that never ends: tool_cap after {tried.row.model_calls} model calls, the card says 3 tool calls"
+        )
+
+    def outside_the_allowlist(self) -> str:
+        """Its shell, which the card does not name."""
+        assert self.agent.shell is not None
+        own = tuple(tool for tool in self._offers if tool not in READY[self.agent.name].OWN)
+        turns = [self.agent.shell("touch /work/there"), self.agent.said("Done.")]
+        tried = self._run("pagination-v1", ready.SLICE, ("Read",), turns, offers=own)
+        assert (tried.row.success, tried.row.exit_reason) == (0, "mismatch"), tried.said
+        offered = {tool.get("name") for each in tried.heard for tool in each["body"]["tools"]}
+        assert not offered & set(self.agent.own) - {"Read"}, offered
+        return f"a call of its shell, which the card does not name: {tried.row.detail}; it was not offered"
+
+    def failing(self, what: str, fault: dict[str, Any]) -> str:
+        """How often a model that fails is asked."""
+        turns = [self._call(), self.agent.said(ANSWER)]
+        tried = self._run("catalog-v1", ready.COUNT, (), turns, more={"faults": [fault]})
+        assert (tried.row.success, tried.row.exit_reason) == (0, "model_error"), tried.said
+        assert (len(tried.heard), tried.row.model_retries) == (1, 0), tried.heard
+        return f"{what}: asked {len(tried.heard)} time, {tried.row.exit_reason}"
+
+    def _call(self) -> dict[str, Any]:
+        if self.agent.name != "mini-swe-agent":
+            return ready.COUNT_CALL
+        arguments = json.dumps(ready.COUNT_CALL["arguments"])
+        return _bash(f"scoresheet-call {ready.COUNT_CALL['tool']} '{arguments}' | head -c 300")
+
+    def _run(
+        self,
+        name: str,
+        task: str,
+        own: tuple[str, ...],
+        turns: list[dict[str, Any]],
+        look: Callable[[int, int | None], None] | None = None,
+        more: dict[str, Any] | None = None,
+        cap: int = 40,
+        offers: tuple[str, ...] | None = None,
+        agent: str | None = None,
+    ) -> ready.Tried:
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        recorded = name == "catalog-v1"
+        allowed = [*(TOOLS if recorded else ()), *own, *(self._offers if offers is None else offers)]
+        controls = {"tool_allowlist": allowed, "max_tool_calls": cap}
+        pack = ready.pack(name, task, folder / "pack", controls, host=HOST if recorded else None)
+        return ready.run(agent or self._spec, pack, task, turns, folder / "run", self.agent.kind, more, on_turn=look)
+
+
+def main(words: list[str]) -> int:
+    """0 when every agent did what it must."""
+    wanted = [word for word in words if word in READY] or list(READY)
+    folders = [Path(word) for word in words if word not in READY]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="scoresheet-agents-") as scratch:
+        Path(scratch).chmod(0o755)
+        installed = folders[0] if folders else Path(scratch) / "installed"
+        installed.mkdir(exist_ok=True, parents=True)
+        install(installed.resolve())
+        for agent in AGENTS:
+            if agent.name not in wanted:
+                continue
+            print(f"== {agent.name}", flush=True)
+            try:
+                for line in Trial(agent, installed.resolve(), Path(scratch)).all():
+                    print(f"ok: {line}", flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f"FAILED: {error}", flush=True)
+    print(f"{len(wanted) - failed} of {len(wanted)} agents did what they must")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
