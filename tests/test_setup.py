@@ -8,7 +8,22 @@ from pathlib import Path
 import pytest
 
 INSTALL = Path(__file__).parent.parent / "requirements" / "install"
-NEEDED = ("sh", "dirname", "tr", "sed", "cat", "cksum", "head", "node", "curl", "wget", "bwrap", "apt-get", "python3")
+NEEDED = (
+    "sh",
+    "dirname",
+    "tr",
+    "sed",
+    "cat",
+    "cksum",
+    "head",
+    "node",
+    "curl",
+    "wget",
+    "chromium",
+    "bwrap",
+    "apt-get",
+    "python3",
+)
 
 
 @pytest.fixture
@@ -51,5 +66,5 @@ def test_another_system_is_told_what_to_install(machine):
 
 
 def test_the_demo_needs_neither_curl_nor_node(machine):
-    done = machine(*(name for name in NEEDED if name not in ("bwrap", "curl", "wget", "node")), kind="run")
+    done = machine(*(name for name in NEEDED if name not in ("bwrap", "curl", "wget", "node", "chromium")), kind="run")
     assert "lacks bubblewrap\n" in done.stderr

@@ -59,11 +59,11 @@ def browser() -> Iterator[Browser]:
     place = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert place is not None, f"these tests need one of {', '.join(BROWSERS)}: apt-get install chromium"
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(
+        running = playwright.chromium.launch(
             executable_path=place, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=2 * MINUTE
         )
-        yield found
-        found.close()
+        yield running
+        running.close()
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def show(browser, folder):
         if quiet:
             page.on("console", lambda message: faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: (faults.append("a dialog"), dialog.dismiss()))
+        page.on("dialog", lambda dialog: faults.append("a dialog"))
         page.on("request", lambda request: None if request.url.startswith("file:") else faults.append(request.url))
         page.goto((folder / name).as_uri(), timeout=MINUTE)
         return page
