@@ -156,3 +156,13 @@ def test_cost_says_what_was_not_counted():
     latency = page().latency
     assert latency is not None
     assert latency.text == "40.5000 [40.5000, 40.5000]"
+
+
+def test_a_model_s_calls_and_its_bill_stand_with_the_cost_and_nowhere_else():
+    bill = {"model_calls": 12, "model_retries": 1, "model_door_retries": 0, "budget": "3 of 5 USD"}
+    given = report()
+    found = model.page(given.model_copy(update={"cost": given.cost.model_copy(update=bill)}), "careful", "billing")
+    cost = {entry.key: entry.value for entry in found.cost}
+    assert (cost["model_calls"], cost["budget"]) == ("12, 1 of them retries (0 by the door)", "3 of 5 USD")
+    assert not {"model_calls", "budget", "tool_calls"} & {entry.key for entry in found.more}
+    assert "model_calls" not in {entry.key for entry in page().cost}

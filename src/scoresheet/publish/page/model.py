@@ -124,7 +124,7 @@ def page(report: Report, name: str, pack: str) -> RunPage:
     entries = [Entry(key, value) for key, value in block.entries(report)]
     known = {entry.key: entry.value for entry in entries}
     negative = tuple(Entry(key.replace("_", " "), value) for key, value in block.negative(report))
-    told = {"primary", "secondary", "decision", "pass_at_k", "pass_hat_k", "calibration", "note", *_COST}
+    told = {"primary", "secondary", "decision", "pass_at_k", "pass_hat_k", "calibration", "note", *_COST, *_BILL}
     told |= {key for key, _ in block.negative(report)}
     return RunPage(
         name=name,
@@ -154,6 +154,8 @@ def page(report: Report, name: str, pack: str) -> RunPage:
 
 
 _COST = ("recorded_latency_ms_mean", "recorded_latency_ms_ci95", "elapsed_s_mean", "tokens_per_success", "tool_calls")
+_BILL = ("model_calls", "budget", "cost_total", "cost_per_success")
+"""Of runs with a model, or with prices."""
 _ATTENDED = {
     True: "true: people may have intervened, and the log says how",
     False: "false",
@@ -254,6 +256,9 @@ def _cost(report: Report, known: dict[str, str]) -> Iterator[Entry]:
     """What the block says of cost, and the bill of the decision table."""
     for key in _COST:
         yield Entry(key, known.get(key, "not counted" if key == "tokens_per_success" else "none"))
+    for key in _BILL:
+        if key in known:
+            yield Entry(key, known[key])
     bill = report.decisions.cheaper_than_human
     clock = bill.wall_clock_s
     yield Entry("wall clock per success, s", clock.text if clock else f"not computed: {bill.why_no_wall_clock}")
