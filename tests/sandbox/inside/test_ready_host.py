@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -89,3 +90,21 @@ def test_what_went_wrong_is_an_exit_that_is_not_0(tmp_path, code, more, status):
 def test_its_program_waits_for_no_input(tmp_path):
     done, answer = ran(tmp_path, "import sys; print(len(sys.stdin.read()))", '{"read": PRINTED}')
     assert (done.returncode, answer) == (0, '{"read": 0}')
+
+
+def test_what_it_leaves_in_the_background_is_not_waited_for(tmp_path):
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    code = f"import subprocess; subprocess.Popen(['cat', {str(held)!r}], stderr=subprocess.DEVNULL); print(1)"
+    done, answer = ran(tmp_path, code, '{"said": PRINTED}')
+    held.write_text("")  # now it may end
+    assert (done.returncode, answer) == (0, '{"said": 1}')
+
+
+def test_of_very_much_output_the_beginning_is_passed_on_and_the_end_is_read(tmp_path):
+    code = "print('first'); [print('x' * 9999) for _ in range(999)]; print('last')"
+    done, answer = ran(tmp_path, code, "PRINTED")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, answer, lines[0]) == (0, None, "first")
+    assert len(done.stdout) < ready_host.MOST + (1 << 17) < 9_990_000
+    assert lines[-3].endswith("more bytes were printed")

@@ -7,6 +7,7 @@ scoresheet: nothing of it is imported here.
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def start(given: Given) -> tuple[list[str], dict[str, str]]:
         arguments["reasoning_effort"] = given.options["effort"]
     config = {
         "agent": {"mode": "yolo", "confirm_exit": False, "step_limit": 0, "cost_limit": 0},
-        "environment": {"cwd": "/work", "timeout": 600},
+        "environment": {"cwd": os.getcwd(), "timeout": 600},
         "model": {
             "model_name": f"openai/{given.model}",
             "cost_tracking": "ignore_errors",

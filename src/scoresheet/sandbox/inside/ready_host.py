@@ -9,8 +9,14 @@ import importlib.util
 import json
 import os
 import re
+import select
 import subprocess
 import sys
+
+MOST = 4 << 20
+"""Bytes of its output that are passed on: an agent that says all it does is not ended by the limit of output."""
+KEPT = 1 << 20
+"""Bytes of the beginning and of the end of its output that are looked at."""
 
 
 class Given:
@@ -79,15 +85,35 @@ def load(path):
 
 
 def run(words, environment):
-    """(exit status, what it printed), which was passed on as it came."""
+    """(exit status, beginning and end of what it printed), which is passed on as it comes, up to MOST bytes.
+
+    What it left running in the background may hold its output open: that is not waited for.
+    """
     process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    printed = bytearray()
-    while data := os.read(process.stdout.fileno(), 1 << 16):
-        printed += data
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    return process.wait(), bytes(printed)
+    out, ended = process.stdout.fileno(), os.pidfd_open(process.pid)
+    first, last, passed, left = b"", b"", 0, 0
+    over = False
+    while True:
+        ready, _, _ = select.select([out] if over else [out, ended], [], [], 0 if over else None)
+        if out in ready:
+            data = os.read(out, 1 << 16)
+            if not data:
+                break
+            first, rest = first + data[: KEPT - len(first)], data[KEPT - len(first) :]
+            last = (last + rest)[-KEPT:]
+            if passed < MOST:
+                passed += len(data)
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            else:
+                left += len(data)
+        elif over:
+            break
+        over = over or ended in ready
+    if left:
+        print(f"\nscoresheet: {left} more bytes were printed", flush=True)
+    return process.wait(), first + last
 
 
 def main(path, options, *program):
