@@ -63,9 +63,13 @@ def matches(expected: dict[str, JsonValue], answer: dict[str, JsonValue]) -> boo
     Equal is: the same RFC 8785 text. So types are strict (`1` is not `true` and not `"1"`), order of members does not
     matter, order of items does, and a number is its value (`1`, `1.0` and `1e0` are one number).
     """
-    return bool(expected) and all(
-        key in answer and canonical.jcs(answer[key]) == canonical.jcs(value) for key, value in expected.items()
-    )
+    return bool(expected) and all(key in answer and _same(answer[key], value) for key, value in expected.items())
+
+
+def _same(one: JsonValue, other: JsonValue) -> bool:
+    if type(one) is type(other) and isinstance(one, str | int):
+        return bool(one == other)
+    return canonical.jcs(one) == canonical.jcs(other)
 
 
 def kind_of(task: Task) -> str | None:

@@ -1,6 +1,7 @@
 """pass@k and pass^k of one task, as exact fractions; a pack's value is the mean over its tasks. Pure."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import comb
 
@@ -19,12 +20,17 @@ def all_of(runs: int, passed: int, k: int) -> Fraction:
 
 def mean_at_least_one(tasks: Sequence[tuple[int, int]], k: int) -> Fraction:
     """The mean of pass@k over tasks, each given as (runs, passed)."""
-    return sum((at_least_one(runs, passed, k) for runs, passed in tasks), Fraction(0)) / len(tasks)
+    return _mean(at_least_one, tasks, k)
 
 
 def mean_all_of(tasks: Sequence[tuple[int, int]], k: int) -> Fraction:
     """The mean of pass^k over tasks, each given as (runs, passed)."""
-    return sum((all_of(runs, passed, k) for runs, passed in tasks), Fraction(0)) / len(tasks)
+    return _mean(all_of, tasks, k)
+
+
+def _mean(of_task: Callable[[int, int, int], Fraction], tasks: Sequence[tuple[int, int]], k: int) -> Fraction:
+    counts = Counter(tasks)  # many tasks have the same counts, and adding fractions is slow
+    return sum((of_task(*task, k) * count for task, count in counts.items()), Fraction(0)) / len(tasks)
 
 
 def _check(runs: int, passed: int, k: int) -> None:
