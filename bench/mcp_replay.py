@@ -4,13 +4,15 @@
     python bench/mcp_replay.py --peer    # and a server of the official SDK that answers a constant
 
 Load: wrk, one thread, 8 kept connections; a scrambled walk over all recordings, each request with an id of its own, as
-MCP's are; three interleaved rounds. Over HTTP the bytes of a request repeat, over MCP they never do, so the ratio holds
-what reading a message costs. The server's own processor time for each is printed beside the rates, for it depends less
-on what else the machine does. Goals: 0.15 of plain HTTP, flat within 0.6 of processor time over the recordings.
+MCP's are, after a first walk that asked for each; five interleaved rounds. Over HTTP the bytes of a request repeat,
+over MCP they never do, so the ratio holds what reading a message costs. What is compared is the server's own processor
+time for each, in nanoseconds of the kernel's scheduler, for it depends less on what else the machine does; the rates
+and the load are printed beside it. Goals: 0.2 of plain HTTP, flat within 0.8 over the recordings, 10 times the SDK.
 """
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import multiprocessing
 import os
@@ -25,8 +27,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 SIZES = (100, 10_000, 100_000)
-ROUNDS, SECONDS = 3, 3
-GOAL, GOAL_FLAT = 0.15, 0.6
+ROUNDS, SECONDS = 5, 3
+GOAL, GOAL_FLAT, GOAL_PEER = 0.2, 0.8, 10.0
 LUA = """
 local at, id = 0, 0
 local head = "POST {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nContent-Type: application/json\\r\\n" ..
@@ -52,10 +54,12 @@ def serve(plain: socket.socket, over_mcp: socket.socket, count: int, told: Conne
     from scoresheet.documents.task import Call, Task, ToolReference
     from scoresheet.documents.tool import RequestCopy, Tool
     from scoresheet.pack import fingerprint
+    from scoresheet.replay import journal as journals
     from scoresheet.replay.http import MCP_DOOR, ReplayServer
     from scoresheet.replay.journal import CallJournal
     from scoresheet.replay.session import Session, Tape
 
+    journals.MAX_BYTES = 1 << 40  # wrk asks more in a minute than an agent may in an episode
     schema = {"type": "object", "properties": {"amount": {"type": "integer"}}}
     http = {"upstream": "api", "method": "POST", "path": "/pay"}
     tool = Tool.model_validate({"name": "pay", "inputSchema": schema, "http": http})
@@ -77,11 +81,12 @@ def serve(plain: socket.socket, over_mcp: socket.socket, count: int, told: Conne
     reference = ToolReference(name="pay", schema_sha256="sha256:" + "0" * 64)
     tape = Tape.of(Task(task_id="t", prompt="p", tools=(reference,), calls=tuple(calls)), {"pay": tool})
     with tempfile.TemporaryDirectory() as folder, ReplayServer() as server:
-        for number in range(2 * ROUNDS + 2):  # one episode a measurement: a journal is bounded
+        for number in itertools.count():  # one episode a measurement
             journal = CallJournal(Path(folder) / str(number))
             with server.episode({"api": plain, MCP_DOOR: over_mcp}, {"api": "api"}, Session(tape), journal):
                 told.send("ready")
-                told.recv()
+                if told.recv() == "end":
+                    return
 
 
 def peer(listening: socket.socket) -> None:
@@ -101,32 +106,40 @@ def peer(listening: socket.socket) -> None:
 
 
 def spent_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Processor time of every thread of a process, as the scheduler counts it."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
-def rate(port: int, lua_text: str, pid: int) -> tuple[float, float]:
-    """(requests per second, microseconds of the server's processor time for each)"""
+def rate(port: int, lua_text: str, pid: int, seconds: int = SECONDS) -> tuple[float, float, int]:
+    """(requests per second, microseconds of the server's processor time for each, requests)"""
     before = spent_s(pid)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
         lua.write(lua_text)
         lua.flush()
-        words = ["wrk", "-t1", "-c8", f"-d{SECONDS}", "-s", lua.name, f"http://127.0.0.1:{port}/"]
+        words = ["wrk", "-t1", "-c8", f"-d{seconds}", "-s", lua.name, f"http://127.0.0.1:{port}/"]
         said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in said, said
     found, count = re.search(r"Requests/sec:\s+([\d.]+)", said), re.search(r"(\d+) requests in", said)
     assert found is not None, said
     assert count is not None, said
-    return float(found[1]), 1e6 * (spent_s(pid) - before) / int(count[1])
+    done = int(count[1])
+    return float(found[1]), 1e6 * (spent_s(pid) - before) / max(1, done), done
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peer", action="store_true", help="measure the official SDK's server as well")
     fork = multiprocessing.get_context("fork")
-    costs: dict[int, float] = {}
-    missed = False
+    costs: dict[tuple[str, int], float] = {}
+    missed: list[str] = []
     asked = parser.parse_args()
+
+    def goal(what: str, found: float, least: float) -> None:
+        print(f"{what}: {found:.2f} (goal: at least {least})")
+        if found < least:
+            missed.append(what)
+
     for count in SIZES:
         plain, over_mcp = (socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2))
         ours, theirs = multiprocessing.Pipe()
@@ -134,24 +147,31 @@ def main() -> int:
         server.start()
         assert server.pid is not None
         found: dict[str, list[tuple[float, float]]] = {"HTTP": [], "MCP": []}
-        for number in range(ROUNDS + 1):
-            for name, port in (("HTTP", plain.getsockname()[1]), ("MCP", over_mcp.getsockname()[1])):
-                ours.recv()
-                each = rate(port, script(port, count, mcp=name == "MCP"), server.pid)
-                if number:  # the first walk asks everything for the first time
-                    found[name].append(each)
+        ports = {"HTTP": plain.getsockname()[1], "MCP": over_mcp.getsockname()[1]}
+        ours.recv()
+        for name, port in ports.items():
+            seconds, done = max(1, count // 10_000), 0
+            while done < count:  # a first walk over everything
+                done = rate(port, script(port, count, mcp=name == "MCP"), server.pid, seconds)[2]
+                seconds *= 2
                 ours.send("next")
+                ours.recv()
+        for _ in range(ROUNDS):
+            for name, port in ports.items():
+                found[name].append(rate(port, script(port, count, mcp=name == "MCP"), server.pid)[:2])
+                ours.send("next")
+                ours.recv()
+        ours.send("end")
         server.join()
-        pairs = list(zip(found["MCP"], found["HTTP"], strict=True))
-        ratio = statistics.median(one[0] / other[0] for one, other in pairs)
-        costs[count] = statistics.median(cost for _, cost in found["MCP"])
         for name, results in found.items():
             rates, spent = (statistics.median(column) for column in zip(*results, strict=True))
-            print(f"{count:,} recordings, {name}: {rates:,.0f}/s, {spent:.0f} µs of the server each")
-        print(f"{count:,} recordings: MCP has {ratio:.2f} of the rate of HTTP")
-        missed |= ratio < GOAL
-    flat = min(costs.values()) / max(costs.values())
-    print(f"MCP over {SIZES[0]:,} to {SIZES[-1]:,} recordings: the cheapest takes {flat:.2f} of the dearest's time")
+            costs[name, count] = spent
+            print(f"{count:,} recordings, {name}: {rates:,.0f}/s, {spent:.1f} µs of the server each")
+        ratio = costs["HTTP", count] / costs["MCP", count]
+        goal(f"MCP of HTTP at {count:,}, by processor time; load {os.getloadavg()[0]:.1f}", ratio, GOAL)
+    for name in ("HTTP", "MCP"):
+        flat = costs[name, SIZES[0]] / costs[name, SIZES[-1]]
+        goal(f"{name} at {SIZES[-1]:,} of {SIZES[0]:,} recordings, by processor time", flat, GOAL_FLAT)
     if asked.peer:
         listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         process = fork.Process(target=peer, args=(listening,), daemon=True)
@@ -159,12 +179,15 @@ def main() -> int:
         assert process.pid is not None
         time.sleep(3)
         port = listening.getsockname()[1]
-        results = [rate(port, script(port, 100, mcp=True), process.pid) for _ in range(ROUNDS)]
+        results = [rate(port, script(port, 100, mcp=True), process.pid)[:2] for _ in range(ROUNDS)]
         process.terminate()
         rates, spent = (statistics.median(column) for column in zip(*results, strict=True))
-        print(f"mcp {importlib.metadata.version('mcp')}, a constant: {rates:,.0f}/s, {spent:.0f} µs of the server each")
-        print(f"ours takes {costs[SIZES[0]] / spent:.3f} of its processor time")
-    return int(missed or flat < GOAL_FLAT)
+        version = importlib.metadata.version("mcp")
+        print(f"mcp {version}, a constant: {rates:,.0f}/s, {spent:.1f} µs of the server each")
+        goal(f"times the server of mcp {version}, by processor time", spent / costs["MCP", SIZES[0]], GOAL_PEER)
+    for what in missed:
+        print(f"missed: {what}")
+    return int(bool(missed))
 
 
 if __name__ == "__main__":
