@@ -152,7 +152,9 @@ def test_the_report_says_where_the_answers_came_from_and_that_there_was_no_netwo
 def test_the_replayed_run_holds_when_it_is_verified(recorded, again):
     folder, _, _ = recorded
     done = scoresheet(folder, "verify", folder / "again", "--pack", folder / "pack")
-    assert "row-follows" not in done.stdout + done.stderr
+    assert (done.returncode, "verified" in done.stdout.splitlines()) == (0, True), done.stdout
+    name = digest.of((folder / "live" / "recording.json").read_bytes())
+    assert f"  - the recording {name[:12]}… that answered in the model's place: it is another run's" in done.stdout
 
 
 def test_an_agent_that_asks_something_else_is_ended_and_told_where(recorded):

@@ -48,7 +48,8 @@ HEAD_S = 10.0
 BODY_S = 60.0
 CONNECT_S = 10.0
 _IDLE_S = 120.0
-_SETTLE_S = 2.0
+_SETTLE_S = 30.0
+"""How long at most a call waits for the count of those before it: only a client that does not read keeps it waiting."""
 _LOOK_S = 0.2
 _POOLED_S = 4.0
 """How long a connection to the endpoint is kept: shorter than servers do, so that none is found closed."""

@@ -449,6 +449,9 @@ class _Work:
         elif self._model_logs:
             what = f"model calls, tokens and controls: of {self._model_logs} model.jsonl only the digests are here"
             self.unchecked.append(what)
+        if plan.model_replayed is not None:
+            name = plan.model_replayed.recording_sha256[:12]
+            self.unchecked.append(f"the recording {name}… that answered in the model's place: it is another run's")
         if self.kind == "bundle" and (self.folder / OUTPUTS).exists():
             with (self.folder / OUTPUTS).open("rb") as file:
                 count = sum(1 for _ in file)

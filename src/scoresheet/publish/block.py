@@ -103,7 +103,7 @@ def entries(report: Report) -> Iterator[tuple[str, str]]:
     if bill is not None:
         total = f"{bill.total} {bill.currency}" if bill.total is not None else bill.text
         yield "cost_total", f"{total}, prices of {bill.date} (sha256:{bill.prices_sha256})"
-        yield "cost_per_success", f"{bill.currency} {bill.text}" if bill.total is not None else bill.text
+        yield "cost_per_success", f"{bill.currency} {bill.text}" if bill.per_success is not None else bill.text
     yield "tool_calls", f"{report.cost.tool_calls}, {report.cost.repeated_calls} of them beyond the recording"
     statistics = report.statistics
     if statistics.n_eff is not None:
