@@ -27,7 +27,7 @@ _MOST_TOLD = 20
     "--agent",
     required=True,
     metavar="SPEC",
-    help="A command line, py:FILE_OR_MODULE:FUNCTION, or one of the ready-made agents below.",
+    help="A command line, py:FILE_OR_MODULE:FUNCTION, or a ready-made agent's name.",
 )
 @click.option(
     "--seat", callback=seats.label, metavar="LABEL", help="Who or what runs this: without a seat nothing is run."
