@@ -35,7 +35,7 @@ def _lines(subject: Subject) -> Iterator[bytes]:
     yield _opened(ElementTree.Element("testsuite", suite))
     properties = ElementTree.Element("properties")
     for key, value in sheet(report):
-        ElementTree.SubElement(properties, "property", name=key, value=plain(value))
+        ElementTree.SubElement(properties, "property", name=key, value=value)
     yield _text(properties)
     for attempt in subject.counted:
         yield _text(case(attempt, name))
