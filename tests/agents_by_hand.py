@@ -44,6 +44,8 @@ class Agent:
     """Its own tools that the card names for coding."""
     said: Callable[[str], dict[str, Any]] = field(default=lambda text: {"text": text})
     """A last turn, with the answer if there is one."""
+    asks_anew: bool = False
+    """It puts random ids into its conversation, so that it can't be answered from a recording."""
     unobserved: frozenset[str] = frozenset()
     """Controls that its requests can't show."""
     plain: str = ""
@@ -66,6 +68,7 @@ AGENTS = (
         "node_modules/.bin/codex",
         lambda command: {"tool": "exec_command", "arguments": {"cmd": command}},
         ("exec_command", "write_stdin", "apply_patch"),
+        asks_anew=True,
         unobserved=frozenset({"controls.temperature", "controls.seed"}),
         plain="""
 mkdir -p $HOME/.codex
@@ -100,6 +103,11 @@ $PROGRAM exec --skip-git-repo-check hello </dev/null""",
 )
 
 
+def _figures(tried: ready.Tried) -> str:
+    (line,) = [line for line in tried.done.stdout.splitlines() if line.startswith("figures_sha256: ")]
+    return line
+
+
 def install(folder: Path) -> None:
     """The published agents, of the versions that their recipes name, in a folder."""
     wanted = [word for each in READY.values() for word in each.INSTALL.split() if "@" in word[1:]]
@@ -129,6 +137,7 @@ class Trial:
     def all(self) -> Iterator[str]:
         """What was found, a line each. Raises `AssertionError`."""
         yield self.recorded()
+        yield self.replayed()
         if self.agent.shell is not None:
             yield self.as_it_comes()
             yield self.coding()
@@ -149,7 +158,8 @@ class Trial:
                 pids = inside.sandboxed(runner)
                 looked.append((pids, inside.holdings(pids, [ready.KEY.encode(), DUMMY_KEY.encode()])))
 
-        tried = self._run("catalog-v1", ready.COUNT, (), [self._call(), self.agent.said(ANSWER)], look)
+        turns = [self._call(), self.agent.said(ANSWER)]
+        tried = self._run("catalog-v1", ready.COUNT, (), turns, look)
         row = tried.row
         assert (row.success, row.exit_reason, row.answer) == (1, "completed", {"count": 95}), tried.said
         assert (row.tool_calls, row.mismatches) == (1, ())
@@ -171,6 +181,20 @@ class Trial:
             f"verified, unobserved: {unobserved}; live_network: model_endpoint_only; hosts tried: none; the real key "
             f"in memory, environment, command line, files of its {len(pids)} processes and of the run: nowhere"
         )
+
+    def replayed(self) -> str:
+        """Its run again, with the model's recorded answers and no model."""
+        turns = [self._call(), self.agent.said(ANSWER)]
+        live = self._run("catalog-v1", ready.COUNT, (), turns)
+        again = ready.run(
+            self._spec, live.out.parent / "pack", ready.COUNT, [], live.out.parent / "again", replayed=live.out
+        )
+        (figures,) = {_figures(each) for each in ((live,) if self.agent.asks_anew else (live, again))}
+        if self.agent.asks_anew:
+            (why,) = again.row.model_unrecorded
+            assert again.row.exit_reason == "mismatch", again.said
+            return f"its model's answers replayed: not possible: {why}"
+        return f"its model's answers replayed: the same {figures}"
 
     def as_it_comes(self) -> str:
         """The same agent without its recipe reaches for the world, and that is seen."""

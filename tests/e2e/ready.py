@@ -86,8 +86,12 @@ def run(
     more: Mapping[str, Any] | None = None,
     path: str = "/usr/local/bin:/usr/bin:/bin",
     on_turn: Callable[[int, int | None], None] | None = None,
+    replayed: Path | None = None,
 ) -> Tried:
-    """The run of one episode; `on_turn` hears of the runner's process and a request's turn before it is answered."""
+    """The run of one episode; `on_turn` hears of the runner's process and a request's turn before it is answered.
+
+    With a run to be `replayed`, its recorded answers stand in the scripted model's place.
+    """
     heard: list[dict[str, Any]] = []
     process: subprocess.Popen[str] | None = None
 
@@ -97,11 +101,16 @@ def run(
             on_turn(process.pid, told["turn"])
 
     environment = {"PATH": path, "LANG": "C.UTF-8", "THE_KEY": KEY}
-    with ModelStub(Script.of({"turns": list(turns), **(more or {})}), on_request=hear) as stub:
+    with ModelStub(
+        Script.of({"turns": list(turns) or [{"text": "Nobody asks."}], **(more or {})}), on_request=hear
+    ) as stub:
         words = [SCORESHEET, "run", str(pack), "--agent", agent, "--tasks", task, "--repeats", "1", "--seat", "a"]
-        words += ["--draft", "--quiet", "--out", str(out), "--model", f"{kind}={stub.address}"]
-        words[-1] += "/v1" if kind == "openai" else ""
-        words += ["--model-key-env", f"{kind}=THE_KEY"]
+        words += ["--draft", "--quiet", "--out", str(out)]
+        if replayed is not None:
+            words += ["--replay-model", str(replayed)]
+        else:
+            address = f"{stub.address}/v1" if kind == "openai" else stub.address
+            words += ["--model", f"{kind}={address}", "--model-key-env", f"{kind}=THE_KEY", "--record-model"]
         process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=out.parent
         )
