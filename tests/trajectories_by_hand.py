@@ -63,7 +63,12 @@ def main() -> int:
         atif.read = keep
         if pytest.main(["-q", "-p", "no:cacheprovider", *(str(HOUSE / path) for path in READ)]):
             return 1
-        command = [Path(sys.executable).parent / "scoresheet", "run", HOUSE / "examples/packs/billing-v3", "--quiet"]
+        command: list[str | Path] = [
+            Path(sys.executable).parent / "scoresheet",
+            "run",
+            HOUSE / "examples/packs/billing-v3",
+            "--quiet",
+        ]
         command += ["--agent", f"python3 {HOUSE / 'examples/agents/careful.py'}", "--seat", "a", "--out", kept / "run"]
         subprocess.run(command, check=True, capture_output=True)
         broken = json.loads((kept / "trajectory-0.json").read_bytes())
@@ -73,7 +78,7 @@ def main() -> int:
         ran(python, "-c", SCHEMA, HOUSE / "tests/vectors/atif_v1_8.schema.json")
         ran(python, "-c", VALIDATE, kept)
         ran(python, "-m", "harbor.utils.trajectory_validator", next(kept.glob("run/episodes/*/0.0/trajectory.json")))
-        words = [python, "-m", "harbor.utils.trajectory_validator", folder / "broken.json"]
+        words: list[str | Path] = [python, "-m", "harbor.utils.trajectory_validator", folder / "broken.json"]
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode == 1, done.stdout
         print(done.stderr.strip())

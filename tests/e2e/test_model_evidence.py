@@ -11,7 +11,7 @@ from tests.e2e.test_models import SCORESHEET, TURNS, run
 from tests.run import atif
 
 FIRST, SECOND = "stub-model-2026-01-01", "stub-model-2026-02-02"
-CHANGING: dict[str, Any] = {"model": FIRST, "turns": [TURNS[0], {"text": TURNS[1]["text"], "model": SECOND}]}
+CHANGING: dict[str, Any] = {"model": FIRST, "turns": [TURNS[0], {"text": '{"price": 12}', "model": SECOND}]}
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.model.doors import Service
 HOUSE = Path(__file__).parents[2]
 EXCHANGES, CLIENTS = 10_000, 8
 WORDS = [f"word{number} " for number in range(64)]
-EVENTS = [
+EVENTS: list[Any] = [
     {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]}
     for word in WORDS
 ]
