@@ -11,7 +11,7 @@ task = json.load(sys.stdin)
 prompt = task["prompt"]
 base = os.environ["OPENAI_BASE_URL"]
 tool = {"type": "function", "function": {"name": "bash" if "bash" in prompt else "get_item", "parameters": {}}}
-body = {
+body: dict = {
     "model": "stub-model",
     "temperature": 0.7 if "warm" in prompt else 0,
     "seed": int(os.environ["SCORESHEET_SEED"]),
