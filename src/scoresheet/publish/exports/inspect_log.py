@@ -27,12 +27,12 @@ def build(subject: Subject) -> Iterator[Member]:
     """The members of the archive, in the order in which Inspect writes them."""
     spec = _spec(subject)
     yield _member("_journal/start.json", {"version": VERSION, "eval": spec, "plan": _plan(subject)})
-    summaries = []
+    summaries: list[bytes] = []  # of many samples: bytes take less room than values
     for attempt in subject.counted:
         one = sample(subject, attempt)
-        summaries.append(_summary(one, attempt))
+        summaries.append(canonical.line(_summary(one, attempt)))
         yield _member(f"samples/{attempt.row.task_id}_epoch_{attempt.row.repeat + 1}.json", one)
-    yield _member("summaries.json", summaries)
+    yield Member("summaries.json", iter([b"[", b",".join(summaries), b"]\n"]))
     yield _member("header.json", header(subject, spec))
 
 
