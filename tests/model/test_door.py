@@ -14,6 +14,7 @@ import pytest
 
 from scoresheet.errors import Usage
 from scoresheet.model import door as doors_module
+from scoresheet.model import log as log_module
 from scoresheet.model.door import Mask, ModelDoor
 from scoresheet.model.heads import CODINGS, MAX_BODY
 from scoresheet.model.observed import Pinned, observe
@@ -281,6 +282,15 @@ def test_a_body_of_a_gigabyte_in_chunks_is_cut(door, service):
                 sent += len(chunk)
     assert sent < 2 * MAX_BODY
     assert service.requests == []
+
+
+def test_a_log_that_is_full_lets_no_further_call_out(tmp_path, service, monkeypatch):
+    monkeypatch.setattr(log_module, "MAX_BYTES", 500)
+    with opened(tmp_path, service.address) as door:
+        found = [door.status(request(body=b'{"model":"m","messages":["%b"]}' % (b"a" * 500))) for _ in range(3)]
+    assert found == [200, 507, 507]
+    assert len(service.requests) == 1
+    assert [entry.refused is None for entry in door.entries()] == [True, False]
 
 
 def test_a_client_that_dribbles_its_head_is_cut(tmp_path, service, monkeypatch):

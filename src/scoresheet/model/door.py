@@ -324,6 +324,8 @@ class DoorView(abc.ABC):
                     raise Bad(426, "another protocol, which can't be observed: ask over HTTP")
                 if target is None:
                     raise Bad(404, f"{head.method} {head.target.partition('?')[0]} is no part of the API")
+                if self._log.full:
+                    raise Bad(507, "the log of this episode's model calls is full")
                 whole = head.length is not None and head.coding == "identity"
                 reserved = self._reserve((head.length or 0) if whole else MAX_BODY)
                 if head.waits:
