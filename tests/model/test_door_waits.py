@@ -8,19 +8,23 @@ import time
 import httpx
 import pytest
 
+from scoresheet.model.door import ModelDoor
+from scoresheet.model.log import ModelLog
 from scoresheet.model.observed import Pinned, observe
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
+from scoresheet.model.upstream import ModelUpstream
 from tests.model.doors import Service, opened
 
 PATH = "/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"a"}]}'
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+PATIENT = httpx.Timeout(60)
 TEXT = {"turns": [{"text": "done"}]}
 PINNED = Pinned(0.0, (7,), None, frozenset(), 40, retries=2)
 
 
-def post(url, body=BODY, timeout=httpx.Timeout(60)):
+def post(url, body=BODY, timeout=PATIENT):
     return httpx.post(f"{url}{PATH}", content=body, timeout=timeout, headers={"content-type": "application/json"})
 
 
@@ -200,16 +204,29 @@ def test_what_is_not_admitted_is_not_sent_whatever_it_asks(tmp_path):
 
 def test_what_a_call_cost_is_told_before_the_next_one_is_looked_at(tmp_path):
     """A client that opens a connection for every call must not get ahead of the count."""
-    heard_before = []
+    told, release, looked_at = threading.Event(), threading.Event(), []
 
-    with ModelStub(Script.of(TEXT)) as stub, contextlib.ExitStack() as stack:
-        door = None
+    def hear(_exchange):
+        told.set()
+        release.wait(60)
 
-        def admit(_path, _asked):
-            heard_before.append(len(door._heard))
-            return
+    def admit(_path, asked):
+        looked_at.append((asked.model, release.is_set()))
 
-        door = stack.enter_context(opened(tmp_path, f"{stub.address}/v1", admit=admit))
-        for number in range(30):
-            assert post(door.url, b'{"model":"m","messages":[],"n":%d}' % number).status_code == 200
-    assert heard_before == list(range(30))
+    with contextlib.ExitStack() as stack:
+        stub = stack.enter_context(ModelStub(Script.of(TEXT)))
+        door = ModelDoor(ModelUpstream.parse(f"openai={stub.address}/v1"))
+        stack.callback(door.close)
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        log = ModelLog(tmp_path / "model.jsonl")
+        stack.callback(log.close)
+        stack.enter_context(door.episode(listening, log, on_exchange=hear, admit=admit))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        assert post(url, b'{"model":"first","messages":[]}').status_code == 200
+        assert told.wait(30)
+        second = threading.Thread(target=post, args=(url, b'{"model":"second","messages":[]}'))
+        second.start()
+        second.join(0.5)  # long enough for a door that would not wait
+        release.set()
+        second.join(60)
+    assert looked_at == [("first", False), ("second", True)]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from scoresheet.model.observed import Exchange, Pinned, observe
+from scoresheet.model.observed import Exchange, Pinned, Retries, observe
 from scoresheet.model.wire.parts import Answered, Asked, Failure, ToolCall, ToolOffered, Usage
 from scoresheet.model.wire.reading import Read, Unobserved
 
@@ -145,3 +145,38 @@ def test_a_request_that_the_door_refused_is_no_call_but_its_tools_are_seen():
     tools = (ToolOffered("web_search_preview", None, server=True),)
     found = observe([Exchange(0, 0, Read(asked(tools=tools), None), None, "server tool")], PINNED)
     assert (found.calls, found.refused, found.ending) == (0, 1, "mismatch")
+
+
+def test_what_will_have_been_asked_again_is_counted_with_the_call_that_fails_now():
+    retries, failed, question = Retries(), call(status=429), "q"
+    assert retries.after_failure(question) == 1
+    retries.take(failed, question)
+    assert retries.after_failure(question) == 2  # the agent's own retry fails, and the door would send one more
+    retries.take(failed, question)
+    retries.take(call(), question)
+    assert (retries.again[question], retries.after_failure(question), retries.after_failure("other")) == (2, 3, 1)
+
+
+def test_tokens_are_told_model_by_model():
+    one, two = (
+        Read(asked(), replace(answered(), model=name, usage=Usage(10, 2, cached=4, cache_write=1, reasoning=1)))
+        for name in "ab"
+    )
+    found = observe([Exchange(0, 1, each, 200) for each in (two, one, one)], PINNED)
+    assert [(each.model, each.calls, each.usage) for each in found.spent] == [
+        ("a", 2, Usage(20, 4, 8, 2, 2)),
+        ("b", 1, Usage(10, 2, 4, 1, 1)),
+    ]
+
+
+def test_calls_whose_tokens_nobody_told_are_counted():
+    silent = Exchange(0, 1, Read(asked(), replace(answered(), usage=None)), 200)
+    gone = Exchange(2, 3, Read(asked("b"), None), None)
+    blind = Exchange(4, 5, Unobserved("a dialect that is not known"), 200)
+    failed = Exchange(6, 7, Read(asked("c"), Answered(500, failure=Failure("server", "no"))), 500)
+    assert observe([silent, gone, blind, failed], PINNED).untold == 3
+
+
+def test_a_call_that_a_recording_does_not_hold_ends_the_episode():
+    found = observe([Exchange(0, 0, Read(asked(), None), None, "not there", unrecorded=True)], PINNED)
+    assert (found.ending, found.unrecorded, found.calls) == ("mismatch", ("not there",), 0)

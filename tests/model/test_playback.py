@@ -159,7 +159,9 @@ def test_an_answer_that_was_cut_sent_elsewhere_or_refused_is_so_again(tmp_path, 
         live = raw(door.url, b'{"model":"m"}')
         recorded = door.entries()
     with replayed(tmp_path / "again", recorded) as (url, kept, _):
-        assert dechunked(raw(url, b'{"model":"m"}')) == dechunked(live)
+        again = raw(url, b'{"model":"m"}')
+        assert dechunked(again) == dechunked(live)
+        assert again.endswith(b"0\r\n\r\n") == live.endswith(b"0\r\n\r\n")  # a cut stream has no end
         assert kept()[0].fault == recorded[0].fault
 
 

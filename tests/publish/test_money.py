@@ -1,12 +1,14 @@
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
-
-import pytest
 
 from scoresheet.documents.prices import PriceTable
 from scoresheet.publish import block
 from scoresheet.publish.admissible import Evidence
 from scoresheet.publish.outcomes import fold
 from scoresheet.publish.report import build
+from scoresheet.stats import resample
+from scoresheet.stats.cost import cost_per_success
 from tests.publish.runs import A, plan, row, rows
 
 TABLE: Any = {"currency": "USD", "date": "2026-11-30", "models": {"m": {"input": 2, "output": 8}}}
@@ -46,12 +48,21 @@ def test_the_bill_is_exact_and_divided_by_what_it_bought():
     assert not any("rows-cost" in reason for reason in found.reasons)
 
 
-def test_the_interval_of_the_bill_is_that_of_the_tokens_scaled():
-    found = report([spent(one) for one in rows(A)])
-    tokens = found.decisions.cheaper_than_human.tokens
-    money = found.cost.money
-    assert float(money.low) == pytest.approx(tokens.low * 280 / 110 / 10**6, abs=2e-6)
-    assert float(money.high) == pytest.approx(tokens.high * 280 / 110 / 10**6, abs=2e-6)
+def test_the_ends_of_its_interval_are_rounded_outward():
+    tokens = [100 + 7 * number for number in range(60)]
+    money = report([spent(one, tokens=each) for one, each in zip(rows(A), tokens, strict=True)]).cost.money
+    costs = [sum(each * 2 + each // 10 * 8 for each in tokens[at : at + 5]) for at in range(0, 60, 5)]
+    exact = cost_per_success(costs, A, resample.prefix(plan().seed, plan().manifest_sha256))
+    assert exact.ratio is not None
+    assert exact.low is not None
+    assert exact.high is not None
+    micro = Fraction(1, 10**6)
+    low, high = (Fraction(Decimal(text)) for text in (money.low, money.high))
+    assert low <= exact.low * micro < low + micro
+    assert high - micro < exact.high * micro <= high
+    assert abs(Fraction(Decimal(money.per_success)) - exact.ratio * micro) <= micro / 2
+    # the data is such that to the nearest would be another number
+    assert {round(exact.low) * micro, round(exact.high) * micro} != {low, high}
 
 
 def test_the_report_prints_the_bill_with_the_table_that_it_rests_on():
