@@ -436,6 +436,132 @@ def test_an_index_that_says_other_figures_is_told(bundled, tmp_path):
     assert ("bundle-index", "bundle.json") in named(tmp_path / "b.tar")
 
 
+# baselines, and what judges were shown
+
+
+def test_baselines_are_made_again_from_their_rows(bundled):
+    with tarfile.open(bundled) as tar:
+        names = [each.name for each in tar if each.name.startswith("baselines/")]
+    assert names == list(bundle_file.BASELINE)
+    seen = verified(bundled)
+    assert "baselines: made again from the rows of both" in seen.checked
+    assert not any("baselines" in each for each in seen.unchecked)
+
+
+def test_baselines_stay_where_the_pack_stays_for_they_hold_its_answers(scored, tmp_path):
+    folder, _ = scored
+    made(folder / "run", tmp_path / "b.tar")
+    with tarfile.open(tmp_path / "b.tar") as tar:
+        assert not any(each.name.startswith("baselines/") for each in tar)
+    assert any(each.startswith("baselines.json: the rows") for each in verified(tmp_path / "b.tar").unchecked)
+
+
+def an_oracle_row_failed(files):
+    rows = files["baselines/oracle/rows.jsonl"]
+    files["baselines/oracle/rows.jsonl"] = rows.replace(b'"success":1', b'"success":0', 1)
+    rebuild_baselines(files)
+
+
+def an_oracle_row_dropped(files):
+    files["baselines/oracle/rows.jsonl"] = b"".join(files["baselines/oracle/rows.jsonl"].splitlines(True)[1:])
+    rebuild_baselines(files)
+
+
+def a_null_row_doubled(files):
+    rows = files["baselines/null/rows.jsonl"]
+    files["baselines/null/rows.jsonl"] = rows + rows.splitlines(True)[0]
+    rebuild_baselines(files)
+
+
+def baselines_of_another_pack(files):
+    plan = json.loads(files["baselines/null/run.json"]) | {"manifest_sha256": "5" * 64}
+    files["baselines/null/run.json"] = canonical.pretty(plan)
+
+
+def baselines_changed_round(files):
+    for name in ("rows.jsonl", "run.json"):
+        null, oracle = f"baselines/null/{name}", f"baselines/oracle/{name}"
+        files[null], files[oracle] = files[oracle], files[null]
+
+
+def a_better_verdict(files):
+    files["baselines.json"] = files["baselines.json"].replace(b'"successes": 6', b'"successes": 5')
+
+
+def no_oracle_rows(files):
+    del files["baselines/oracle/rows.jsonl"]
+
+
+def rebuild_baselines(files):
+    """Let baselines.json name the digests of the rows that are there."""
+    value = json.loads(files["baselines.json"])
+    for kind in ("null", "oracle"):
+        value[kind]["rows_sha256"] = digest.of(files[f"baselines/{kind}/rows.jsonl"])
+    files["baselines.json"] = canonical.pretty(value)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (an_oracle_row_failed, "baselines.json"),
+        (an_oracle_row_dropped, "baselines/oracle/rows.jsonl"),
+        (a_null_row_doubled, "baselines/null/rows.jsonl:7"),
+        (baselines_of_another_pack, "baselines/null/run.json"),
+        (baselines_changed_round, "baselines/null/run.json"),
+        (a_better_verdict, "baselines.json"),
+        (no_oracle_rows, "baselines"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_baselines_that_do_not_follow_from_their_rows_are_named(bundled, tmp_path, change, where):
+    assert where in {place for _, place in named(rebuilt(bundled, tmp_path / "b.tar", change))}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A run whose episodes a human judged, and its pack."""
+    folder = tmp_path_factory.mktemp("judged")
+    pack = shop(folder / "pack", {"a": "careful", "b": "wrong"}, repeats=1, extra={"oracle": {"kind": "human"}})
+    words = ["run", pack.root, "--agent", OBEY, "--seat", "s", "--out", folder / "run", "--quiet", "--draft"]
+    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 4, done.stderr
+    words = ["judge", str(folder / "run"), "--judge", "alice"]
+    done = subprocess.run([SCORESHEET, *words], input="y\nn\n", capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    made(folder / "run", folder / "judged.tar", pack)
+    return folder / "judged.tar"
+
+
+def test_what_judges_were_shown_is_held_against_what_they_say_that_they_saw(judged):
+    seen = verified(judged)
+    assert seen.findings == ()
+    assert "judgments: what the judges were shown, in 2 episodes" in seen.checked
+
+
+@pytest.mark.parametrize("rule", ["row-task", "row-shown"])
+def test_another_task_before_the_judge_is_named(judged, tmp_path, rule):
+    def edited(files):
+        files["episodes/a/0.0/task.json"] = files["episodes/a/0.0/task.json"].replace(b"careful", b"generous")
+
+    assert (rule, "episodes/a/0.0/task.json") in named(rebuilt(judged, tmp_path / "b.tar", edited))
+
+
+def test_what_no_file_can_tell_is_said_to_rest_on_the_submitters_word(scored, tmp_path, capsys):
+    """A time that was edited in a row, with all else made to fit, contradicts nothing: only a signer answers for it."""
+    folder, pack = scored
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    edit_row(run, 2, elapsed_s=0.001, cpu_s=0.001)
+    made(run, tmp_path / "b.tar", pack)
+    assert app.run(["verify", str(tmp_path / "b.tar")]) == 0
+    said = capsys.readouterr().out
+    assert "signature: none\n" in said
+    word = said.partition("on the submitter's word:\n")[2]
+    assert "  - which agent ran, what it answered, and the times and tokens that it took\n" in word
+    (tmp_path / "signers").write_text("")
+    assert app.run(["verify", str(tmp_path / "b.tar"), "--allowed-signers", str(tmp_path / "signers")]) == 1
+
+
 # malicious archives
 
 

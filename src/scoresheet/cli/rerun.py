@@ -119,6 +119,7 @@ def _run(
     from scoresheet.cli.run import admitted, baselines_for
     from scoresheet.errors import Incomplete
     from scoresheet.publish import block, run_folder
+    from scoresheet.run import baselines as baseline_runs
     from scoresheet.run import journal
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.prepare import Asked, plan_of
@@ -134,7 +135,7 @@ def _run(
     baselines = baselines_for(None, pack, out, plan, quiet)
     ended = perform(pack, agent, plan, out, sandbox_of(asked.isolation), False, "rerun", quiet, admission, models)
     if baselines is not None:
-        journal.replace_file(out / journal.BASELINES, baselines.text())
+        baseline_runs.lay(baselines, out)
     if ended.status == "incomplete":
         raise Incomplete("episodes were lost to failures on our side", str(out), "run `rerun` again with another --out")
     report = run_folder.read(out).report()

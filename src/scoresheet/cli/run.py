@@ -88,6 +88,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.errors import Incomplete
+    from scoresheet.run import baselines as baseline_runs
     from scoresheet.run import journal, local, model_recording, prices
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.agents.spec import agent_of
@@ -149,7 +150,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     sandbox = sandbox_of(asked.isolation)
     ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission, models)
     if baselines is not None:
-        journal.replace_file(out / journal.BASELINES, baselines.text())
+        baseline_runs.lay(baselines, out, given["baselines"])
     if ended.status == "incomplete" and ended.budget is not None and ended.budget.stopped is not None:
         raise _stopped(keep_report(out), ended.budget.stopped, out)
     if ended.status == "incomplete":

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from scoresheet import canonical, digest
 from scoresheet.documents.bundle import INDEX, BundleIndex
 from scoresheet.documents.pack_record import PackRecord
 from scoresheet.documents.protocol_card import Controls
@@ -24,10 +25,11 @@ from scoresheet.gate import pack_triage, reading
 from scoresheet.model.entry import MODEL_LOG
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import MANIFEST
-from scoresheet.publish import block, bundle_file, claims, quotes, run_folder
+from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, run_folder
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
-from scoresheet.run import model_calls, oracle
+from scoresheet.run import judgments, model_calls, oracle
+from scoresheet.run.baselines import FOLDER
 from scoresheet.run.proof import Proofs
 from scoresheet.run.refold import Recorded, Refold
 
@@ -47,8 +49,11 @@ _WORD = (
     "that journals and evidence were written by scoresheet, and by nobody after it",
     "which agent ran, what it answered, and the times and tokens that it took",
     "that the confound log holds everything that happened",
-    "when the pack was frozen, and what the baselines scored (their runs are not here)",
 )
+_BASELINES_WORD = (
+    "when the pack was frozen, and that the baselines' rows are what those runs gave (their journals are not here)"
+)
+_NO_BASELINES_WORD = "when the pack was frozen, and what the baselines scored (their runs are not here)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,8 @@ class _Work:
     _card_read: bool = False
     _model_logs: int = 0
     _proofs: Proofs = field(default_factory=Proofs)
+    _shown: int = 0
+    _baselines: bool = False
     _folded: int = 0
     _judged: int = 0
     _by_work: int = 0
@@ -236,6 +243,8 @@ class _Work:
                     fold.evidence(b"".join(pieces))
                 case "patch.diff":
                     self._check_patch(row, f"{folder}/{name}", pieces)
+                case judgments.TASK_VIEW:
+                    self._check_shown(row, at, folder, b"".join(pieces))
                 case _:
                     for _ in pieces:
                         pass
@@ -273,6 +282,9 @@ class _Work:
         card = self.run.evidence.card
         if (card.sha256 if card is not None else None) != plan.card_sha256:
             self.find("audit-card", CARD, "not the protocol card that the run began with")
+        baselines = baseline_audit.findings(self.folder, plan)
+        self._baselines = baselines is not None
+        self.take(baselines or ())
         self._check_reports(self.report)
         if self.bundle is not None:
             self._check_model_digests()
@@ -292,7 +304,7 @@ class _Work:
             findings=tuple(self.findings),
             checked=tuple(self.checked),
             unchecked=tuple(self.unchecked),
-            word=_WORD,
+            word=(*_WORD, _BASELINES_WORD if self._baselines else _NO_BASELINES_WORD),
             run=self.run,
             report=self.report,
             sha256=bundle.sha256 if bundle is not None else None,
@@ -375,8 +387,29 @@ class _Work:
             self.find("row-model", OUTPUTS, what)
 
     def _row(self, at: int) -> Row:
-        line = os.pread(self._rows, self.places.sizes[at], self.places.offsets[at])
-        return Row.from_bytes(line, f"{ROWS}:{self.places.numbers[at]}")
+        return Row.from_bytes(self._line(at), f"{ROWS}:{self.places.numbers[at]}")
+
+    def _line(self, at: int) -> bytes:
+        return os.pread(self._rows, self.places.sizes[at], self.places.offsets[at])
+
+    def _check_shown(self, row: Row, at: int, folder: str, view: bytes) -> None:
+        """What the judge of an episode was shown, by what he says that he saw, and by the pack."""
+        where, recorded = f"{folder}/{judgments.TASK_VIEW}", self._recorded(row.task_id)
+        try:
+            prompt = canonical.as_object(canonical.loads(view)).get("prompt")
+        except canonical.JsonError as error:
+            self.find("row-task", where, f"it can't be read: {error.what}")
+            return
+        if recorded is not None and prompt != recorded.task.prompt:
+            self.find("row-task", where, "not what the pack asks")
+        known = self.run.evidence.judgments if self.run is not None else None
+        said = None if known is None else known.standing.get(digest.of(self._line(at).removesuffix(b"\n")))
+        if said is None:
+            return
+        self._shown += 1
+        if said.shown_sha256 != judgments.shown_sha256(str(prompt), row.answer, row.patch_sha256, row.patch_left_out):
+            what = f"what {said.judge} was shown is not what the agent was asked and left"
+            self.find("row-shown", where, what)
 
     def _check_patch(self, row: Row, where: str, pieces: Iterable[bytes]) -> None:
         hashed = hashlib.sha256()
@@ -459,7 +492,11 @@ class _Work:
                 self.unchecked.append(f"{count} files of what agents wrote: only their digests are here")
         if self.bundle is not None and self.bundle.index.agent == "included":
             self.unchecked.append("the agent that is here: whether it is the one that ran")
-        if (self.folder / BASELINES).exists():
+        if self._shown:
+            self.checked.append(f"judgments: what the judges were shown, in {self._shown} episodes")
+        if self._baselines:
+            self.checked.append("baselines: made again from the rows of both")
+        elif (self.folder / BASELINES).exists():
             self.unchecked.append("baselines.json: the rows that it was made of are not here")
 
 
@@ -475,6 +512,8 @@ def _unpack(bundle: BundleFile, work: _Work, into: Path, keep_agent: bool) -> No
             _lay(member, into / "run" / member.path, False)
         elif top == "pack" or (top == "agent" and keep_agent):
             _lay(member, into / member.path, member.path in bundle.index.executable)
+        elif top == FOLDER:
+            _lay(member, into / "run" / member.path, False)
         elif top == "agent":
             (into / "agent").mkdir(exist_ok=True)
             member.pass_over()
@@ -515,7 +554,7 @@ def _episode(
         member: Member | None = first
         while member is not None and member.path.rpartition("/")[0] == folder:
             name = member.path.rpartition("/")[2]
-            if name == "evidence.json":
+            if name in ("evidence.json", judgments.TASK_VIEW):
                 yield name, [member.read(_EVIDENCE_BYTES)]
             else:
                 yield name, member.lines(_JOURNAL_LINE_BYTES)
@@ -536,7 +575,8 @@ def _episode(
 def _lay(member: Member, path: Path, executable: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     journal = path.name.endswith(".jsonl")
-    if not journal and member.path.count("/") == 0 and member.size > _SMALL_BYTES and path.name != OUTPUTS:
+    ours = member.path.partition("/")[0] in (member.path, FOLDER)
+    if ours and not journal and member.size > _SMALL_BYTES and path.name != OUTPUTS:
         raise bundle_file.fault(member.path, f"{member.size} bytes are too many for such a file", "bundle-size")
     with path.open("xb") as file:
         file.writelines(member.lines(_ROW_BYTES) if journal else member.chunks())
@@ -546,7 +586,7 @@ def _lay(member: Member, path: Path, executable: bool) -> None:
 
 def _on_disk(folder: Path, episode: str) -> Found:
     """The files of an episode of a run directory that a row can be held against."""
-    for name in ("calls.jsonl", "evidence.json", "patch.diff"):
+    for name in ("calls.jsonl", "evidence.json", "patch.diff", judgments.TASK_VIEW):
         try:
             with (folder / episode / name).open("rb") as file:
                 yield name, file

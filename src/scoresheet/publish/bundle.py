@@ -27,7 +27,7 @@ from scoresheet.pack import archive, tree
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import FROZEN_AT, MANIFEST
 from scoresheet.publish import block
-from scoresheet.publish.bundle_file import EPISODE, SIGNATURE_SUMS, SIGNATURES, TOP, sums_line
+from scoresheet.publish.bundle_file import BASELINE, EPISODE, JUDGED, SIGNATURE_SUMS, SIGNATURES, TOP, sums_line
 from scoresheet.publish.run_folder import RECEIPTS, ROWS
 
 OUTPUTS = "outputs.sha256"
@@ -209,9 +209,12 @@ class _Writer:
         if self._ready.agent is not None:
             yield from self._sources_below("agent", self._agent, self._agent_paths())
         if self._ready.pack is not None:
+            for path in BASELINE:
+                if (self._ready.run / path).exists():
+                    yield _Source(path, self._run, path)
             yield from self._sources_below("pack", self._pack, self._pack_paths(self._ready.pack))
         for folder in self._episodes:
-            for name in EPISODE:
+            for name in self._of_episode:
                 if (self._ready.run / folder / name).exists():
                     yield _Source(f"{folder}/{name}", self._run, f"{folder}/{name}")
 
@@ -249,8 +252,12 @@ class _Writer:
             (self._scratch / FROZEN_AT).write_text(f"{self._ready.frozen_at}\n")
         with (self._scratch / OUTPUTS).open("wb") as outputs:
             for folder in self._episodes:
-                for path in _outputs(self._ready.run, folder):
+                for path in _outputs(self._ready.run, folder, self._of_episode):
                     outputs.write(sums_line(_facts(_Source(path, self._run, path)).sha256, path))
+
+    @property
+    def _of_episode(self) -> tuple[str, ...]:
+        return (*EPISODE, JUDGED) if self._ready.pack is not None else EPISODE
 
     @cached_property
     def _episodes(self) -> tuple[str, ...]:
@@ -277,13 +284,13 @@ def _facts(source: _Source) -> FileDigest:
         os.close(fd)
 
 
-def _outputs(run: Path, folder: str) -> list[str]:
+def _outputs(run: Path, folder: str, held: tuple[str, ...]) -> list[str]:
     """What else lies in an episode's folder: what the agent wrote, and what the tests said of it."""
     found = []
     for parent, _, names in os.walk(run / folder):
         for name in names:
             path = (Path(parent) / name).relative_to(run).as_posix()
-            if path.rpartition("/")[2] not in EPISODE or path.count("/") > 3:
+            if path.rpartition("/")[2] not in held or path.count("/") > 3:
                 found.append(path)
     return sorted(found, key=str.encode)
 

@@ -18,6 +18,7 @@ from scoresheet.digest import Digest, FileDigest
 from scoresheet.documents.bundle import INDEX, SUMS, BundleIndex
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import archive
+from scoresheet.run.baselines import FILES, FOLDER
 
 SIGNATURES = "signatures/"
 SIGNATURE_SUMS = SIGNATURES + SUMS
@@ -36,11 +37,15 @@ TOP = (
     "rows.jsonl",
     "run.json",
 )
-"""Files at the top of a bundle beside the index; the others lie in `agent/`, `pack/` and `episodes/`, in that order."""
+"""Files at the top of a bundle beside the index; the others lie in the folders below, in their order."""
+BASELINE = tuple(f"{FOLDER}/{kind}/{name}" for kind in ("null", "oracle") for name in sorted(FILES))
+"""What the verdict in baselines.json was made of. It holds the pack's answers: it goes where the pack goes."""
 EPISODE = ("calls.jsonl", "dns.jsonl", "evidence.json")
 """Files that a bundle holds of every episode."""
+JUDGED = "task.json"
+"""And of one that a human judges, when the pack is there."""
 
-_FOLDERS = ("agent", "pack", "episodes")
+_FOLDERS = ("agent", "baselines", "pack", "episodes")
 _INDEX_BYTES = 4 << 20
 _SIGNATURE_BYTES = 1 << 20
 _SIGNATURE = re.compile(r"signatures/[a-z0-9][a-z0-9.-]{0,60}")
@@ -52,7 +57,7 @@ _SIZE = slice(124, 136)
 
 
 def place(path: str) -> tuple[int, bytes]:
-    """Where a file stands in a bundle: top, `agent/`, `pack/`, `episodes/`, each in the order of its bytes."""
+    """Where a file stands in a bundle: top, then each folder; inside of them in the order of its bytes."""
     top, slash, _ = path.partition("/")
     return (1 + _FOLDERS.index(top) if slash else 0), path.encode()
 
@@ -293,6 +298,8 @@ def _is_allowed(path: str) -> bool:
     top, slash, rest = path.partition("/")
     if not slash:
         return path in TOP
+    if top == FOLDER:
+        return path in BASELINE
     return top in _FOLDERS and all(part not in ("", ".", "..") for part in rest.split("/"))
 
 

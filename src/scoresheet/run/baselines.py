@@ -15,6 +15,10 @@ from scoresheet.run.prepare import now
 WANTED = {"null": "must never succeed", "oracle": "must always succeed"}
 """What each agent does on a sound pack."""
 
+FOLDER = "baselines"
+"""In a run directory: what its baselines.json was made of."""
+FILES = (journal.ROWS, journal.PLAN)
+"""Of each of the two runs, in a folder named as its agent is."""
 _MOST = 50
 """Folders beside a run that are looked at."""
 
@@ -37,8 +41,7 @@ def beside(out: Path, manifest_sha256: str) -> Baselines | None:
 
     They are computed again from the rows that lie there: a verdict alone is not taken.
     """
-    places = sorted(out.absolute().parent.glob(f"*/{journal.BASELINES}"), key=lambda path: -path.stat().st_mtime)
-    for path in places[:_MOST]:
+    for path in _places(out):
         try:
             known = Baselines.from_bytes(path.read_bytes(), path.name)
             if known.manifest_sha256 != manifest_sha256 or known.isolation != "proved":
@@ -49,6 +52,41 @@ def beside(out: Path, manifest_sha256: str) -> Baselines | None:
         if found.model_copy(update={"ended_at": known.ended_at}) == known:
             return known
     return None
+
+
+def _places(out: Path) -> list[Path]:
+    places = sorted(out.absolute().parent.glob(f"*/{journal.BASELINES}"), key=lambda path: -path.stat().st_mtime)
+    return places[:_MOST]
+
+
+def lay(found: Baselines, out: Path, given: str | None = None) -> None:
+    """Put the verdict into the run directory `out`, with the rows and plans of both runs for whoever makes it again.
+
+    They are looked for in the folder that was `given`, then in those beside `out`, and known by their digests. Where
+    they are not found the verdict lies there alone. Raises `Usage` when the directory can't be written.
+    """
+    journal.replace_file(out / journal.BASELINES, found.text())
+    beside = (folder for path in _places(out) for folder in (path.parent, path.parent / FOLDER))
+    for place in (*((Path(given), Path(given).parent) if given is not None else ()), *beside):
+        try:
+            files = {
+                f"{one.agent}/{name}": (place / one.agent / name).read_bytes()
+                for one in (found.null, found.oracle)
+                for name in FILES
+            }
+        except OSError:
+            continue
+        if all(digest.of(files[f"{one.agent}/{FILES[0]}"]) == one.rows_sha256 for one in (found.null, found.oracle)):
+            break
+    else:
+        return
+    try:
+        for name, data in files.items():
+            path = out / FOLDER / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            journal.replace_file(path, data)
+    except OSError as error:
+        raise Usage(f"can't be written: {error.strerror}", str(out / FOLDER)) from error
 
 
 def keep(pack: Path, found: Baselines) -> None:

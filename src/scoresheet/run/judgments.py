@@ -55,13 +55,13 @@ class Material:
     @property
     def sha256(self) -> str:
         """The digest by which a decision names what was shown."""
-        value: JsonValue = {
-            "answer": self.answer,
-            "left_out": list(self.left_out),
-            "patch": digest.of(self.patch),
-            "prompt": self.prompt,
-        }
-        return digest.of(canonical.jcs(value))
+        return shown_sha256(self.prompt, self.answer, digest.of(self.patch), self.left_out)
+
+
+def shown_sha256(prompt: str, answer: JsonValue, patch_sha256: str | None, left_out: Iterable[str]) -> str:
+    """The digest by which a decision names what was shown; a patch that is not there is an empty one."""
+    patch = patch_sha256 or digest.of(b"")
+    return digest.of(canonical.jcs({"answer": answer, "left_out": list(left_out), "patch": patch, "prompt": prompt}))
 
 
 @dataclass(frozen=True, slots=True)
