@@ -163,6 +163,11 @@ def test_calls_must_be_those_that_the_row_was_made_from(copy, tmp_path, capfd):
     assert export(copy, "--format", "csv", "-o", tmp_path / "out.csv") == 0  # needs no journal
 
 
+def test_a_format_has_to_be_named(scored, capfd):
+    assert export(scored / "run") == 2
+    assert "mend: --format csv|every-eval-ever|huggingface|inspect|junit" in capfd.readouterr().err
+
+
 def test_what_was_written_is_told_as_json(scored, tmp_path):
     done = call("export", scored / "run", "--format", "csv", "-o", tmp_path / "out.csv", "--json")
     facts = json.loads(done.stdout)

@@ -19,7 +19,7 @@ INCOMPLETE = 4
 
 @click.command()
 @click.argument("run", metavar="RUN|BUNDLE", type=click.Path(exists=True, path_type=Path))
-@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="What to write; it has to be said.")
 @click.option(
     "-o",
     "--out",
@@ -48,7 +48,7 @@ INCOMPLETE = 4
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(
     run: Path,
-    form: str,
+    form: str | None,
     out: Path | None,
     pack: Path | None,
     organization: str | None,
@@ -68,14 +68,16 @@ def command(
     \b
     Example: scoresheet export runs/careful --format junit -o careful.xml
     """
+    from scoresheet.errors import Usage
     from scoresheet.pack.folder import Pack
     from scoresheet.publish import block
-    from scoresheet.publish.exports import reader
-    from scoresheet.publish.exports.formats import FORMATS
+    from scoresheet.publish.exports import formats, reader
     from scoresheet.publish.exports.subject import Names
 
+    if form is None:
+        raise Usage("no format is named", "--format", f"--format {'|'.join(FORMATS)}")
     names = Names(organization, relationship, model, dataset, task, source)
-    chosen = FORMATS[form]
+    chosen = formats.FORMATS[form]
     with reader.opened(run, Pack.open(pack) if pack is not None else None) as candidate:
         if candidate.unmet:
             click.echo(block.not_admissible(map(str, candidate.unmet)), nl=False)
