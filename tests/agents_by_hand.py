@@ -26,6 +26,11 @@ from tests.e2e import inside, ready  # noqa: E402
 
 HOST = "catalog.example"
 TOOLS = ("get_catalog", "get_catalog_by_catalog_name", "get_catalog_by_catalog_name_by_name")
+PLAIN = (
+    *("Bash", "bash", "exec_command", "write_stdin", "apply_patch", "request_user_input", "view_image", "get_goal"),
+    *("create_goal", "update_goal", "tool_search", "server:web_search", "DeferredToolPlaceholder"),
+)
+"""What they offer when nobody tells them otherwise."""
 ANSWER = '{"count": 95}'
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
@@ -89,7 +94,7 @@ $PROGRAM exec --skip-git-repo-check hello </dev/null""",
         lambda command: {"tool": "Bash", "arguments": {"command": command}},
         ("Bash", "Edit", "Read", "Write"),
         unobserved=frozenset({"controls.seed"}),
-        plain="$PROGRAM -p hello --model stub-model",
+        plain="$PROGRAM -p hello --model stub-model --tools Bash",
     ),
     Agent(
         "mini-swe-agent",
@@ -140,6 +145,7 @@ class Trial:
         yield self.replayed()
         if self.agent.shell is not None:
             yield self.as_it_comes()
+            yield self.hidden_retries()
             yield self.coding()
             yield self.capped()
             if READY[self.agent.name].OWN:
@@ -198,6 +204,25 @@ class Trial:
 
     def as_it_comes(self) -> str:
         """The same agent without its recipe reaches for the world, and that is seen."""
+        tried = self._run("catalog-v1", ready.COUNT, (), [{"text": ANSWER}], agent=self._plain())
+        row = tried.row
+        assert (row.success, row.exit_reason, row.unauthorized) == (0, "mismatch", 1), tried.said
+        return f"without its recipe: {row.exit_reason}: it tried {', '.join(each.path for each in row.mismatches)}"
+
+    def hidden_retries(self) -> str:
+        """Without its recipe it asks again when the model fails, says nothing of it, and that is seen."""
+        faults = {"faults": [{"status": 500, "times": 2}]}
+        turns = [{"text": "Done."}]
+        tried = self._run("pagination-v1", ready.SLICE, PLAIN, turns, more=faults, agent=self._plain())
+        row = tried.row
+        assert row.model_retries == 2, tried.said
+        assert row.controls["controls.retries"] == "violated", row.controls
+        assert row.model_calls == len(tried.heard)
+        assert len(tried.heard) >= 3
+        (violation,) = [each for each in row.violations if each.startswith("controls.retries")]
+        return f"without its recipe, two answers 500: {violation}"
+
+    def _plain(self) -> str:
         module = READY[self.agent.name]
         program = Path(self._installed / self.agent.program)
         native = getattr(module, "native", None)
@@ -207,10 +232,7 @@ class Trial:
             script = Path(tempfile.mkdtemp(dir=self._scratch), "plain.sh")
             script.write_text(spec)
             spec = f"sh {script} {program}"
-        tried = self._run("catalog-v1", ready.COUNT, (), [{"text": ANSWER}], agent=spec)
-        row = tried.row
-        assert (row.success, row.exit_reason, row.unauthorized) == (0, "mismatch", 1), tried.said
-        return f"without its recipe: {row.exit_reason}: it tried {', '.join(each.path for each in row.mismatches)}"
+        return spec
 
     def coding(self) -> str:
         """A coding task is solved."""
