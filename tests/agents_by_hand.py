@@ -32,6 +32,9 @@ PLAIN = (
 )
 """What they offer when nobody tells them otherwise."""
 ANSWER = '{"count": 95}'
+WRONG = "    return items[start : start + size - 1]"
+RIGHT = "    return items[start : start + size]"
+PATCH = f"*** Begin Patch\n*** Update File: pages/offset.py\n@@\n-{WRONG}\n+{RIGHT}\n*** End Patch\n"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
@@ -47,6 +50,8 @@ class Agent:
     """A turn that runs a command, for agents that code."""
     own: tuple[str, ...] = ()
     """Its own tools that the card names for coding."""
+    edits: tuple[dict[str, Any], ...] = ()
+    """Turns that mend the task's mistake with the agent's own tools; without them the shell does."""
     said: Callable[[str], dict[str, Any]] = field(default=lambda text: {"text": text})
     """A last turn, with the answer if there is one."""
     asks_anew: bool = False
@@ -73,6 +78,7 @@ AGENTS = (
         "node_modules/.bin/codex",
         lambda command: {"tool": "exec_command", "arguments": {"cmd": command}},
         ("exec_command", "write_stdin", "apply_patch"),
+        edits=({"custom": "apply_patch", "input": PATCH},),
         asks_anew=True,
         unobserved=frozenset({"controls.temperature", "controls.seed"}),
         plain="""
@@ -93,6 +99,13 @@ $PROGRAM exec --skip-git-repo-check hello </dev/null""",
         "node_modules/.bin/claude",
         lambda command: {"tool": "Bash", "arguments": {"command": command}},
         ("Bash", "Edit", "Read", "Write"),
+        edits=(
+            {"tool": "Read", "arguments": {"file_path": "/work/pages/offset.py"}},
+            {
+                "tool": "Edit",
+                "arguments": {"file_path": "/work/pages/offset.py", "old_string": WRONG, "new_string": RIGHT},
+            },
+        ),
         unobserved=frozenset({"controls.seed"}),
         plain="$PROGRAM -p hello --model stub-model --tools Bash",
     ),
@@ -102,7 +115,7 @@ $PROGRAM exec --skip-git-repo-check hello </dev/null""",
         "mini/bin/mini",
         _bash,
         ("bash",),
-        _submit,
+        said=_submit,
         plain="$PROGRAM -m openai/stub-model -t hello -y --exit-immediately",
     ),
 )
@@ -237,14 +250,19 @@ class Trial:
     def coding(self) -> str:
         """A coding task is solved."""
         assert self.agent.shell is not None
-        turns = [self.agent.shell(ready.MEND), self.agent.said("")]
-        turns[-1] = turns[-1] if turns[-1].get("text") != "" else {"text": "Mended."}
+        last = self.agent.said("") if self.agent.name == "mini-swe-agent" else {"text": "Mended."}
+        if self.agent.edits:
+            turns = [*self.agent.edits, self.agent.shell("python3 -m pytest -q"), last]
+        else:
+            turns = [self.agent.shell(ready.MEND), last]
         tried = self._run("pagination-v1", ready.SLICE, self.agent.own, turns)
         row = tried.row
         assert (row.success, row.exit_reason, row.patch_lines) == (1, "completed", 2), tried.said
         assert (row.tests_identical, row.grading_surface) == (1, ()), row
         assert f"live_network: model_endpoint_only({tried.address})" in tried.done.stdout
-        return f"{ready.SLICE} of pagination-v1: success 1, {row.patch_lines} lines changed, {row.elapsed_s:.1f} s"
+        assert "passed" in tried.said  # the agent saw the tests pass
+        with_tools = ", ".join(turn.get("tool") or turn.get("custom") or "" for turn in turns[:-1])
+        return f"{ready.SLICE} of pagination-v1 by {with_tools}: success 1, {row.patch_lines} lines changed"
 
     def capped(self) -> str:
         """A model that never ends is ended by the card's cap, whatever the agent counts."""

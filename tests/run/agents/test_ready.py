@@ -171,6 +171,7 @@ CODEX = ("request_user_input", "list_mcp_resources", "list_mcp_resource_template
         (("openai",), controls(), True, ", ".join(CODEX)),
         (("openai",), controls(), False, "does not allow: request_user_input"),
         (("openai",), controls(tool_allowlist=[*CODEX[1:]]), True, "does not allow: request_user_input"),
+        (("openai",), controls(tool_allowlist=[*CODEX, "exec_command"]), True, "does not allow: write_stdin"),
     ],
 )
 def test_what_would_fail_in_every_episode_is_refused_at_once(tmp_path, kinds, card, tools, said):
@@ -185,6 +186,7 @@ def test_a_card_that_names_what_the_agent_offers_is_enough(tmp_path):
     needs = agent_of(f"codex program={TRUE}", tmp_path).needs
     ready.refuse_unready(needs, ("openai",), controls(tool_allowlist=list(CODEX)), True)
     ready.refuse_unready(needs, ("openai",), controls(tool_allowlist=["request_user_input"]), False)
+    ready.refuse_unready(needs, ("openai",), controls(tool_allowlist=[*CODEX, "exec_command", "write_stdin"]), True)
     named = agent_of(f"codex program={TRUE} model=mine", tmp_path).needs
     ready.refuse_unready(named, ("openai",), controls(model=None, tool_allowlist=list(CODEX)), True)
     ready.refuse_unready(agent_of("sh -c true", tmp_path).needs, (), None, True)

@@ -51,6 +51,8 @@ class Needs:
     """And those that it offers beside tools over MCP."""
     own: tuple[str, ...]
     """Its own tools, each offered only when the card names it."""
+    together: tuple[str, ...] = ()
+    """Those of them that it offers all or none of."""
 
 
 @dataclass(frozen=True, slots=True)

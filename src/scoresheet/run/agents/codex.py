@@ -25,6 +25,8 @@ OFFERS = ("request_user_input",)
 OFFERS_WITH_MCP = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 OWN = ("exec_command", "write_stdin", "apply_patch")
 """Its own tools: offered when the card names them."""
+TOGETHER = ("exec_command", "write_stdin")
+"""Those of them that it offers all or none of."""
 OPTIONS = ("model", "effort")
 _LAST = "last.txt"
 _OFF = (

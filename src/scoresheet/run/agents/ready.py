@@ -66,7 +66,13 @@ def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Col
         path=tuple(dict.fromkeys(inside(p.path.parent) for p in seen.programs if not visible(p.path))),
         notes=tuple(seen.notes),
         needs=Needs(
-            module.NAME, module.KIND, options.get("model"), module.OFFERS, module.OFFERS_WITH_MCP, tuple(module.OWN)
+            name=module.NAME,
+            kind=module.KIND,
+            model=options.get("model"),
+            offers=module.OFFERS,
+            offers_with_mcp=module.OFFERS_WITH_MCP,
+            own=module.OWN,
+            together=getattr(module, "TOGETHER", ()),
         ),
     )
 
@@ -84,6 +90,8 @@ def refuse_unready(needs: Needs | None, kinds: Collection[str], controls: Contro
         mend = f"pin it in card.yaml, controls: {{model: NAME}}, or --agent '{needs.name} model=NAME'"
         raise ScoresheetError(f"{needs.name} is not told which model to ask for", "--agent", mend)
     offers = (*needs.offers, *(needs.offers_with_mcp if tools else ()))
+    if controls is not None and set(needs.together) & set(controls.tool_allowlist):
+        offers += needs.together
     outside = [] if controls is None else [name for name in offers if name not in controls.tool_allowlist]
     if outside:
         what = f"{needs.name} offers tools that the card does not allow: {', '.join(outside)}"
