@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scoresheet.errors import Usage
 from scoresheet.model import door as doors_module
@@ -377,6 +379,16 @@ def test_a_key_in_two_pieces_is_masked_and_nothing_else_is_changed():
         mask = Mask(KEY.encode())
         found = mask.feed(data[:cut]) + mask.feed(data[cut:]) + mask.feed(b"", last=True)
         assert found == data.replace(KEY.encode(), b"*" * len(KEY))
+
+
+@given(
+    st.text("ab", min_size=4, max_size=7).map(str.encode),
+    st.lists(st.text("abc", max_size=9).map(str.encode), max_size=9),
+)
+def test_however_a_stream_is_cut_it_is_masked_as_the_whole_would_be(key, pieces):
+    mask = Mask(key)
+    found = b"".join([*map(mask.feed, pieces), mask.feed(b"", last=True)])
+    assert found == b"".join(pieces).replace(key, b"*" * len(key))
 
 
 @pytest.mark.parametrize(

@@ -192,12 +192,14 @@ class Mask:
         if not self._key:
             return data
         data = (self._held + data).replace(self._key, b"*" * len(self._key))
-        held = 0
+        end = len(data)
         if not last:
-            most = min(len(self._key) - 1, len(data))
-            held = next((size for size in range(most, 0, -1) if data.endswith(self._key[:size])), 0)
-        self._held = data[len(data) - held :]
-        return data[: len(data) - held]
+            at = data.find(self._key[:1], max(0, len(data) - len(self._key) + 1))
+            while at >= 0 and not self._key.startswith(data[at:]):
+                at = data.find(self._key[:1], at + 1)
+            end = at if at >= 0 else end
+        self._held = data[end:]
+        return data[:end]
 
 
 @contextlib.contextmanager
