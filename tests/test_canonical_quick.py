@@ -51,11 +51,28 @@ def test_every_spelling_of_a_value_has_one_text(spelling):
     assert jcs_of(text) == careful(text) == jcs(value)
 
 
+@given(nearly_json() | nearly_json().map(lambda text: b"[" + text + b"]"))
+@settings(max_examples=1000)
+def test_what_was_read_is_written_again_quickly_as_carefully(text):
+    try:
+        value = loads(text)
+    except JsonError:
+        return
+    assert canonical.jcs_again(value) == jcs(value)
+
+
+@given(json_values)
+@settings(max_examples=400)
+def test_any_value_that_was_read_is_written_again_as_carefully(value):
+    value = loads(jcs(value))
+    assert canonical.jcs_again(value) == jcs(value)
+
+
 @given(st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack(">d", bits.to_bytes(8, "big"))[0]))
 @settings(max_examples=2000)
 def test_every_double_is_written_as_rfc8785_writes_it(value):
     if math.isfinite(value):
-        assert jcs_of(f"[{value!r}]".encode()) == rfc8785.dumps([value]) == jcs([value])
+        assert jcs_of(f"[{value!r}]".encode()) == rfc8785.dumps([value]) == jcs([value]) == canonical.jcs_again([value])
 
 
 def test_powers_of_ten_are_written_as_rfc8785_writes_them():

@@ -118,6 +118,14 @@ def jcs_fast(value: JsonValue) -> bytes:
     return jcs(value) if not text.isascii() and _HIGH_BMP(text) and _ASTRAL(text) else text
 
 
+def jcs_again(value: JsonValue) -> bytes:
+    """`jcs(value)` for a value that `loads` gave, whatever its numbers: quick where orjson's text is RFC 8785's."""
+    if not isinstance(value, dict | list):
+        return jcs(value)
+    text = jcs_fast(value)
+    return jcs(value) if _UNLIKE_JCS(text) else text
+
+
 def v1_text(value: JsonValue) -> bytes:
     """The text that `tool-replay-v1` hashes: sorted keys, ASCII escapes, Python's float repr (fingerprint_v1.json)."""
     try:

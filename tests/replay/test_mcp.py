@@ -353,3 +353,15 @@ def test_pipelined_requests_are_answered_in_their_order(door: Door) -> None:
 def test_what_a_server_holds_beside_tools_is_called_by_name_as_well(door: Door) -> None:
     looked = TAPE.look_call("mcp/resources/read", b'{"uri":"a://b"}')
     assert looked.hits[0].recorded.response().status == 200
+
+
+def test_requests_that_one_recording_answers_are_each_in_the_journal_as_they_were(tmp_path: Path) -> None:
+    nonces = [1, 2, 1, None, 2]
+    with serving(tmp_path) as door:
+        for nonce in nonces:
+            arguments = {"text": "hi"} if nonce is None else {"text": "hi", "nonce": nonce}
+            told = door.old("tools/call", {"name": "echo", "arguments": arguments})
+            assert told["result"]["structuredContent"] == {"b": 1.5, "a": 2}
+    bodies = [json.loads(str(each.body)) for each in door.calls]
+    assert [body.get("nonce") for body in bodies] == nonces
+    assert [each.ignored for each in door.calls] == [() if nonce is None else ("/json/nonce",) for nonce in nonces]

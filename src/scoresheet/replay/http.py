@@ -330,6 +330,19 @@ class _Said:
     close: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """What MCP answers with a recording."""
+
+    result: bool
+    """Else it is an error."""
+    text: bytes
+    """Without its envelope."""
+    looked: Looked
+    tail: bytes
+    """Of the journal's line, when that is what was found: another request may have the same recording."""
+
+
 @dataclass(slots=True, eq=False)
 class _Memory:
     """How much of requests seen before is kept, over all tapes of a server."""
@@ -369,8 +382,8 @@ class _Memo:
     memory: _Memory
     raw: dict[bytes, _Asked] = field(default_factory=dict)
     known: dict[Any, Looked] = field(default_factory=dict)
-    answers: dict[Recorded, tuple[bool, bytes]] = field(default_factory=dict)
-    """Recording → what MCP answers with it, without its envelope."""
+    answers: dict[Recorded, "_Told"] = field(default_factory=dict)
+    """Recording → what MCP answers with it."""
     used: int = 0
     full: bool = False
 
@@ -859,10 +872,15 @@ class _Connection(asyncio.Protocol):
             case Hit(recorded):
                 refused = False
                 answers = self._door.memo.answers
-                found = answers.get(recorded) or mcp.answer_of(recorded.response())
-                if recorded not in answers and self._door.memo.room(len(found[1]) + 100):
-                    answers[recorded] = found
-                reply = envelope.result(found[1]) if found[0] else envelope.error(found[1])
+                told = answers.get(recorded)
+                if told is None:
+                    told = _Told(*mcp.answer_of(recorded.response()), asked.looked, self._tail(asked, answer, 200))
+                    if not answer.accepted and self._door.memo.room(2 * len(told.tail) + len(told.text) + 300):
+                        answers[recorded] = told
+                reply = envelope.result(told.text) if told.result else envelope.error(told.text)
+                if told.looked is asked.looked and not answer.accepted:
+                    self._send(_of_mcp(reply, False, asked.close), told.tail, answer.repeated)
+                    return
             case Miss():
                 known = answer.nearest()
                 reply = envelope.error(mcp.miss(answer, _missed(answer, known)))

@@ -212,7 +212,7 @@ class Surface:
                 if not isinstance(name, str) or not name:
                     return envelope.failed(_PARAMS, "tools/call needs the name of a tool")
                 arguments = params.get("arguments")
-                return Ask(envelope, name, canonical.jcs({} if arguments is None else arguments))
+                return Ask(envelope, name, canonical.jcs_again({} if arguments is None else arguments))
             case "tools/list":
                 page = self._pages.get(str(params.get("cursor") or ""))
                 return envelope.failed(_PARAMS, "no such cursor") if page is None else envelope.result(page)
