@@ -79,8 +79,7 @@
   const detail = (one) => {
     const parts = [];
     const title = (text) => parts.push(make("h3", text));
-    title("What is known of it");
-    parts.push(table("Facts", "facts", null, one.facts));
+    for (const [key, value] of one.facts) if (key === "detail") parts.push(make("p", value));
     title("Answer against expected");
     if (one.expected.members.length) {
       parts.push(table("Answer against expected", "answers", ["member", "expected", "answered", "verdict"], one.expected.members.map(
@@ -96,6 +95,14 @@
       parts.push(make("p", "It called no tool."));
     }
     if (one.calls.note) parts.push(make("p", one.calls.note));
+    const texts = (patch) => {
+      for (const [name, text] of one.texts) {
+        if ((name === "patch.diff") !== patch) continue;
+        title(patch ? "Patch" : name);
+        parts.push(block(text, name));
+      }
+    };
+    texts(true);
     if (one.steps.length) {
       title("Trajectory");
       parts.push(table("Trajectory", "steps", ["step", "who", "what"], one.steps));
@@ -104,10 +111,9 @@
       title("When");
       parts.push(table("When it asked what", "moments", ["s", "who", "what"], one.moments));
     }
-    for (const [name, text] of one.texts) {
-      title(name === "patch.diff" ? "Patch" : name);
-      parts.push(block(text, name));
-    }
+    texts(false);
+    title("What is known of it");
+    parts.push(table("Facts", "facts", null, one.facts));
     return parts;
   };
 
