@@ -22,16 +22,17 @@ from scoresheet.cli.app import say
 )
 @click.option("--draft", is_flag=True, help="Show the figures of runs that are not admissible, under a DRAFT banner.")
 def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: bool) -> None:
-    """Serve the pages of RUN directories, or of those right below one: list, filter, compare, drill down.
+    """Serve the pages of many runs: list, filter, compare, drill down.
 
-    On this machine only, under an address that holds a secret; nothing can be written through it, and runs are read
-    again when they change. Runs that are not admissible are listed with their reasons and without figures. Prints the
-    address; Ctrl-C ends it.
+    RUN is a run directory, a directory that holds some, or a bundle, which is verified first. On this machine only,
+    under an address that holds a secret; nothing can be written through it, and runs are read again when they change.
+    Runs that are not admissible are listed with their reasons and without figures. Prints the address; Ctrl-C ends it.
 
     \b
     Example: scoresheet view runs
     """
     import queue
+    from tempfile import TemporaryDirectory
 
     from scoresheet.cli import page
     from scoresheet.pack.folder import Pack
@@ -41,14 +42,16 @@ def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: b
     from scoresheet.publish.view import site
     from scoresheet.publish.view.server import Server
 
-    found, passed = read.find(runs)
-    served = read.Runs(found, [Pack.open(pack) for pack in packs], draft=draft)
-    for note in passed:
-        say(f"note: {note}")
-    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
-    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
-        signal.signal(number, lambda *_: ended.put(None))
-    with Server(partial(site.answer, served), render.policy(forms=True), port) as server:
-        click.echo(server.url)
-        say(f"{len(found)} {'run' if len(found) == 1 else 'runs'}; Ctrl-C ends it")
-        ended.get()
+    opened = [Pack.open(pack) for pack in packs]
+    with TemporaryDirectory(prefix="scoresheet-") as scratch:
+        found = read.find(runs, Path(scratch))
+        served = read.Runs(found, opened, draft=draft)
+        for note in found.passed:
+            say(f"note: {note}")
+        ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+            signal.signal(number, lambda *_: ended.put(None))
+        with Server(partial(site.answer, served), render.policy(forms=True), port) as server:
+            click.echo(server.url)
+            say(f"{len(found.paths)} {'run' if len(found.paths) == 1 else 'runs'}; Ctrl-C ends it")
+            ended.get()

@@ -10,7 +10,7 @@ from scoresheet.documents.comparison import Comparison
 from scoresheet.errors import Usage
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.view import site
-from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable, find
+from scoresheet.publish.view.runs import NotCompared, Runs, Sources, Unreadable, find
 from tests.publish import runs as made
 from tests.publish import scored
 from tests.publish.page import pages
@@ -69,21 +69,23 @@ def test_runs_below_a_directory_are_found_and_links_are_not_followed(folder, tmp
     shutil.copytree(folder / "careful", tmp_path / "runs" / "careful")
     (tmp_path / "runs" / "nothing").mkdir()
     (tmp_path / "runs" / "link").symlink_to(folder / "hasty")
-    found, passed = find([tmp_path / "runs", folder / "hasty", folder / "hasty"])
-    assert found == (tmp_path / "runs" / "careful", folder / "hasty")
-    assert passed == ("link in runs is a link, and was not followed",)
+    (tmp_path / "runs" / "some.tar").write_bytes(b"")
+    found = find([tmp_path / "runs", folder / "hasty", folder / "hasty"], tmp_path)
+    assert found.paths == (tmp_path / "runs" / "careful", folder / "hasty")
+    assert found.passed == (
+        "link in runs is a link, and was not followed",
+        "some.tar in runs was not read: name a bundle itself",
+    )
 
 
-def test_a_directory_without_a_run_and_a_file_are_refused(tmp_path, copy):
+def test_a_directory_without_a_run_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(Usage, match="no run lies here"):
-        find([tmp_path / "empty"])
-    with pytest.raises(Usage, match="not a directory"):
-        find([copy / "run.json"])
+        find([tmp_path / "empty"], tmp_path)
 
 
 def test_the_list_shows_figures_of_admissible_runs_alone(folder):
-    found, _ = find([folder])
+    found = find([folder], folder)
     listed = {run.name: run for run in Runs(found).listed()}
     careful = listed["careful"]
     assert careful.standing == "admissible"
@@ -95,20 +97,20 @@ def test_the_list_shows_figures_of_admissible_runs_alone(folder):
     assert any("no protocol card" in reason for reason in draft.reasons)
     assert (listed["torn"].standing, listed["null"].standing) == ("can't be read", "baseline")
     assert listed["null"].figures == ()
-    assert [run.key for run in listed.values()] == [f"r{number}" for number in range(1, len(found) + 1)]
+    assert [run.key for run in listed.values()] == [f"r{number}" for number in range(1, len(found.paths) + 1)]
 
 
 def test_no_figure_of_an_inadmissible_run_is_on_any_page(folder):
     path = next(each for each in folder.iterdir() if each.name.startswith("<script>"))
     report = made.plan()  # its mean is that of the worked example
     assert report.repeats == 5
-    runs = Runs([path])
+    runs = Runs(Sources((path,)))
     for target in ("", "run/r1"):
         status, text = page(runs, target)
         assert status == 200
         assert "0.7333" not in text
         assert "no protocol card" in text
-    open_ = Runs([path], draft=True)
+    open_ = Runs(Sources((path,)), draft=True)
     assert "0.7333" not in page(open_, "")[1]
     status, text = page(open_, "run/r1")
     assert "0.7333" in text
@@ -116,7 +118,7 @@ def test_no_figure_of_an_inadmissible_run_is_on_any_page(folder):
 
 
 def test_what_others_wrote_is_text_on_every_page(folder):
-    found, _ = find([folder])
+    found = find([folder], folder)
     runs = Runs(found)
     for target in ("", "?text=<script>x", *(f"run/{key}" for key in runs), "compare?run=r1&run=r2", "compare?run=<b>"):
         _, text = page(runs, target)
@@ -127,7 +129,7 @@ def test_what_others_wrote_is_text_on_every_page(folder):
 
 
 def test_a_run_is_read_again_when_its_files_change(copy):
-    runs = Runs([copy])
+    runs = Runs(Sources((copy,)))
     before = runs.seen("r1")
     assert runs.seen("r1") is before
     assert isinstance(before.found, Open)
@@ -148,7 +150,7 @@ def test_a_link_or_a_pipe_among_its_files_is_not_read(copy, tmp_path, name):
     for lay in (lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo):
         (copy / name).unlink()
         lay(copy / name)
-        runs = Runs([copy])
+        runs = Runs(Sources((copy,)))
         seen = runs.seen("r1")
         assert seen.listed.standing == "can't be read"
         assert f"{name}: " in seen.listed.reasons[0]
@@ -157,7 +159,16 @@ def test_a_link_or_a_pipe_among_its_files_is_not_read(copy, tmp_path, name):
 
 
 def test_runs_are_compared_behind_the_gate_of_compare(folder):
-    runs = Runs([folder / "careful", folder / "hasty", folder / "null", folder / "torn"])
+    runs = Runs(
+        Sources(
+            (
+                folder / "careful",
+                folder / "hasty",
+                folder / "null",
+                folder / "torn",
+            )
+        )
+    )
     found = runs.compare(["r1", "r2", "r3"])
     assert isinstance(found, Comparison)
     assert [run.name for run in found.runs] == ["careful", "hasty", "null"]
@@ -189,7 +200,7 @@ def test_what_is_not_compared_says_why(folder, tmp_path, keys, what):
     shutil.copytree(folder / "hasty", unmet)
     (unmet / "confounds.jsonl").unlink()
     paths = [folder / "careful", folder / "hasty", folder / "null", folder / "torn", same, other, unmet]
-    found = Runs(paths).compare(keys)
+    found = Runs(Sources(tuple(paths))).compare(keys)
     assert isinstance(found, NotCompared)
     assert found.what == what
     assert found.reasons
@@ -216,13 +227,20 @@ def test_what_is_not_compared_says_why(folder, tmp_path, keys, what):
     ],
 )
 def test_no_address_names_a_file(folder, target, status):
-    found, text = page(Runs([folder / "careful"]), target)
+    found, text = page(Runs(Sources((folder / "careful",))), target)
     assert found == status
     assert "root:" not in text
 
 
 def test_the_list_is_filtered_by_its_address(folder):
-    runs = Runs([folder / "careful", folder / "hasty"])
+    runs = Runs(
+        Sources(
+            (
+                folder / "careful",
+                folder / "hasty",
+            )
+        )
+    )
     _, text = page(runs, "?text=HASTY")
     assert 'href="run/r2"' in text
     assert 'href="run/r1"' not in text

@@ -15,7 +15,7 @@ from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.gate import reading
 from scoresheet.pack import tree
 from scoresheet.pack.folder import Pack
-from scoresheet.publish import audit, bundle, bundle_file, run_folder
+from scoresheet.publish import bundle, laid, run_folder
 from scoresheet.publish.admissible import Reason, counted
 from scoresheet.publish.exports.subject import Attempt, Names, Subject
 from scoresheet.publish.run_folder import CARD, ROWS, Judged, RunFolder
@@ -55,18 +55,14 @@ def opened(path: Path, pack: Pack | None = None) -> Iterator[Candidate]:
         yield _candidate(path, run, run.unmet, pack)
         return
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
-        seen = audit.of_bundle(path, Path(scratch), pack)
-        if seen.run is None:
-            raise Refused("there is no run to export", seen.findings, str(path))
-        told = {str(reason) for reason in seen.run.unmet}
-        faults = [Reason(each.rule, f"{each.where}: {each.what}") for each in seen.findings if each.severity == "error"]
-        unmet = (*seen.run.unmet, *(fault for fault in faults if str(fault) not in told))
-        if pack is None and (Path(scratch) / "pack").exists() and not unmet:
-            pack = Pack.open(Path(scratch) / "pack")
-        root = Path(scratch) / "run"
-        if not unmet:
-            _lay_calls(path, root, seen.sha256)
-        yield _candidate(root, seen.run, unmet, pack)
+        found = laid.lay(path, Path(scratch), pack)
+        there = found.audit.run
+        if there is None:
+            raise Refused("there is no run to export", found.audit.findings, str(path))
+        told = {str(reason) for reason in there.unmet}
+        faults = [Reason(each.rule, f"{each.where}: {each.what}") for each in found.faults]
+        unmet = (*there.unmet, *(fault for fault in faults if str(fault) not in told))
+        yield _candidate(found.root, there, unmet, found.pack)
 
 
 def _candidate(root: Path, run: RunFolder, unmet: tuple[Reason, ...], pack: Pack | None) -> Candidate:
@@ -76,23 +72,6 @@ def _candidate(root: Path, run: RunFolder, unmet: tuple[Reason, ...], pack: Pack
     return Candidate(
         root, run, unmet, carried, why_not.replace("the bundle holds its digest only", "no prompts go out")
     )
-
-
-def _lay_calls(path: Path, root: Path, sha256: str | None) -> None:
-    """The journals of a bundle that was verified, laid out beside its rows."""
-    with bundle_file.opened(path) as found:
-        if found.sha256 != sha256:
-            raise Refused("the bundle changed while it was read", [], str(path))
-        for member in found.members():
-            top, _, name = member.path.rpartition("/")
-            if name != _CALLS or not top.startswith("episodes/"):
-                member.pass_over()
-                continue
-            (root / top).mkdir(parents=True, exist_ok=True)
-            with (root / member.path).open("xb") as file:
-                file.writelines(member.chunks())
-        if found.findings:
-            raise Refused("the bundle changed while it was read", found.findings, str(path))
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,14 +7,14 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scoresheet.documents.comparison import Comparison
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.pack.folder import Pack
-from scoresheet.publish import comparable, comparison, comparison_text, run_folder
+from scoresheet.publish import comparable, comparison, comparison_text, laid, run_folder
 from scoresheet.publish.bundle_file import TOP
 from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.page import folder
@@ -52,13 +52,39 @@ class NotCompared:
     reasons: tuple[str, ...]
 
 
-def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The run directories among `paths` and right below them, and what was passed over. Raises `Usage` without one."""
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the runs lie that were named."""
+
+    paths: tuple[Path, ...]
+    packs: tuple[Pack, ...] = ()
+    """Of the bundles that hold theirs."""
+    faults: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
+    """What does not hold in a bundle, which is not read on then."""
+    passed: tuple[str, ...] = ()
+    """What was passed over, and why."""
+
+
+def find(paths: Sequence[Path], scratch: Path) -> Sources:
+    """The run directories among `paths` and right below them; bundles are verified, and laid out in `scratch`.
+
+    Raises `Usage` for what is neither, and for a directory without a run.
+    """
     found: list[Path] = []
+    packs: list[Pack] = []
+    faults: dict[Path, tuple[str, ...]] = {}
     passed: list[str] = []
-    for path in paths:
+    for number, path in enumerate(dict.fromkeys(paths)):
         if not path.is_dir():
-            raise Usage("not a directory", str(path), "name run directories, or a directory that holds some")
+            place = scratch / str(number)
+            (place / "named").mkdir(parents=True)
+            there = laid.lay(path, place)
+            root = there.root.rename(place / "named" / path.name)
+            found.append(root)
+            packs += [there.pack] if there.pack is not None else []
+            if there.faults or there.audit.run is None:
+                faults[root] = tuple(map(str, there.audit.findings[:_MOST_REASONS]))
+            continue
         if os.path.lexists(path / RUN):
             found.append(path)
             continue
@@ -67,7 +93,7 @@ def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
             raise Usage("no run lies here", str(path), "name the directory that `scoresheet run --out DIR` wrote")
         found += below
         passed += over
-    return tuple(dict.fromkeys(found)), tuple(passed)
+    return Sources(tuple(dict.fromkeys(found)), tuple(packs), faults, tuple(passed))
 
 
 def _below(path: Path) -> tuple[list[Path], list[str]]:
@@ -81,15 +107,18 @@ def _below(path: Path) -> tuple[list[Path], list[str]]:
             passed.append(f"{entry.name} in {path.name} is a link, and was not followed")
         elif entry.is_dir(follow_symlinks=False) and os.path.lexists(path / entry.name / RUN):
             found.append(path / entry.name)
+        elif entry.name.endswith(".tar"):
+            passed.append(f"{entry.name} in {path.name} was not read: name a bundle itself")
     return found, passed
 
 
 class Runs:
     """The runs that are served. Safe to be asked by several threads."""
 
-    def __init__(self, paths: Sequence[Path], packs: Sequence[Pack] = (), *, draft: bool = False) -> None:
-        self._paths = {f"r{number}": path for number, path in enumerate(paths, 1)}
-        self._packs: Mapping[str, Pack] = {pack.manifest_sha256: pack for pack in packs}
+    def __init__(self, sources: Sources, packs: Sequence[Pack] = (), *, draft: bool = False) -> None:
+        self._paths = {f"r{number}": path for number, path in enumerate(sources.paths, 1)}
+        self._packs: Mapping[str, Pack] = {pack.manifest_sha256: pack for pack in (*sources.packs, *packs)}
+        self._faults = sources.faults
         self._draft = draft
         self._seen: dict[str, Seen] = {}
         self._locks = {key: threading.Lock() for key in self._paths}
@@ -102,6 +131,9 @@ class Runs:
         path = self._paths.get(key)
         if path is None:
             return None
+        if path in self._faults:
+            wrong = Unreadable(_name(path), self._faults[path])
+            return Seen((), Listed(key, wrong.name, "can't be read", reasons=wrong.why), wrong)
         with self._locks[key]:
             try:
                 stamp = _stamp(path)
