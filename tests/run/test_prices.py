@@ -49,6 +49,7 @@ def test_json_says_the_same():
         (("0.25", "1e12"), "6:12", "under a thousand million"),
         (("USD", "dollars"), "1:11", "pattern"),
         (("2026-11-30", "yesterday"), "2:7", "pattern"),
+        (("2026-11-30", "2026-02-31"), "2:7", "2026-02-31 is no day"),
         (("    output: 2\n", ""), "6:5", "field required"),
         (("cached_input", "cached"), "7:13", "extra inputs are not permitted"),
         (('    input: 3\n    output: "15.000001"', "    {}"), "10:5", "field required"),

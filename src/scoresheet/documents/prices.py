@@ -1,10 +1,11 @@
 """A price table, which the user gives: model → what a million of its tokens costs, by kind. Exact; none is built in."""
 
 import re
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from scoresheet.documents.model import ToolDocument
 
@@ -29,6 +30,13 @@ def exact(value: Any) -> Decimal:
     if not _TEXT.fullmatch(text):
         raise ValueError("a price is 0 or more, under a thousand million, and has at most 6 decimal places")
     return Decimal(text)
+
+
+def _day(value: str) -> str:
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError as error:
+        raise ValueError(f"{value} is no day") from error
 
 
 Price = Annotated[
@@ -61,7 +69,7 @@ class PriceTable(ToolDocument):
     format: Literal["scoresheet-prices/1"] = "scoresheet-prices/1"
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
     """ISO 4217, such as `USD`."""
-    date: Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$")]
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)]
     """Of which day the prices are."""
     source: str | None = None
     """Where they were read."""
