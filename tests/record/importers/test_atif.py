@@ -29,6 +29,15 @@ def test_a_real_trajectory_freezes_and_answers(tmp_path):
     assert [finding.rule for finding in done.left_out] == ["import-no-answer"]  # finish ends the run
 
 
+def test_a_trajectory_of_an_episode_of_our_own_freezes_and_answers(tmp_path):
+    done = imported("atif", (CORPUS / "atif" / "scoresheet-refund.trajectory.json",), tmp_path / "pack", prompt="")
+    task = replays(tmp_path / "pack", tmp_path / "run")
+    assert (done.calls, done.left_out) == (3, ())
+    assert [call.request.path for call in task.calls] == ["get_order", "get_payment", "create_refund"]
+    assert task.prompt.startswith("Refund order ord-1001 in full.")
+    assert json.loads(task.calls[2].response().body)["refund_id"] == "ref-501"
+
+
 def test_trajectories_of_agents_that_act_by_words_hold_no_calls():
     words = gathered("atif", (CORPUS / "atif" / "terminus2-continuation.trajectory.json").read_bytes())
     assert not words.exchanges

@@ -1,4 +1,4 @@
-"""Tool calls in ATIF trajectories (Harbor's interchange format, v1.0 to v1.6). Pure."""
+"""Tool calls in ATIF trajectories (Harbor's interchange format, v1.0 to v1.8). Pure."""
 
 from typing import Any
 
