@@ -1,7 +1,7 @@
 import importlib
-import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 from scoresheet.documents.protocol_card import Controls
 from scoresheet.errors import ScoresheetError, Usage
 from scoresheet.run.agents import ready
+from scoresheet.run.agents.agent import inside
 from scoresheet.run.agents.spec import agent_of
 
 TRUE = str(Path("/bin/true").resolve())
@@ -131,10 +132,40 @@ def test_where_a_program_is_does_not_change_who_the_agent_is_but_what_it_is_does
     assert of(f"codex program={two}").sha256 != before
 
 
-def test_a_python_agent_is_run_by_the_interpreter_of_its_own_environment(tmp_path):
-    script(tmp_path / "mini", f"#!{sys.executable}")
-    agent = agent_of(f"mini-swe-agent program={tmp_path / 'mini'}", tmp_path)
-    assert [os.path.basename(word) for word in agent.argv[-2:]] == [os.path.basename(sys.executable), "mini"]
+def test_a_python_agent_is_run_by_the_interpreter_beside_it_else_by_that_of_its_first_line(tmp_path):
+    alone = script(tmp_path / "alone" / "mini", f"#!{sys.executable}")
+    beside = script(tmp_path / "beside" / "mini", "#!/bin/sh")
+    (beside.parent / "python3").symlink_to("/usr/bin/python3")
+    assert inside(Path(sys.executable)) in agent_of(f"mini-swe-agent program={alone}", tmp_path).argv
+    assert str(beside.parent / "python3") in agent_of(f"mini-swe-agent program={beside}", tmp_path).argv
+    with pytest.raises(Usage, match="no Python runs"):
+        agent_of(f"mini-swe-agent program={script(tmp_path / 'mini')}", tmp_path)
+
+
+def test_where_the_interpreter_of_a_python_agent_is_does_not_change_who_the_agent_is(tmp_path):
+    one, two = script(tmp_path / "one" / "mini"), script(tmp_path / "two" / "mini")
+    for each in (one, two):
+        (each.parent / "python3").symlink_to("/usr/bin/python3")
+    found = [agent_of(f"mini-swe-agent program={each}", tmp_path).identity for each in (one, two)]
+    assert found[0] == found[1]
+
+
+def test_a_python_agent_takes_no_module_from_the_folder_that_it_works_in(tmp_path):
+    (tmp_path / "place.py").write_text("print('the workspace')")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "agent_package.py").write_text(
+        "import sys\ntry:\n    import place\nexcept ImportError:\n    print('nothing', sys.argv[1:])"
+    )
+    words = [sys.executable, "-c", ready._RUN, "agent_package", "-t", "x"]
+    environment = {"PYTHONPATH": str(tmp_path / "lib")}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "nothing ['-t', 'x']\n", done.stderr
+
+
+def test_the_loop_has_no_program_of_its_own(tmp_path):
+    with pytest.raises(Usage, match="has no option 'program'"):
+        agent_of("openai-tools program=/bin/true", tmp_path)
+    assert agent_of("openai-tools", tmp_path).argv[-1] == inside(Path(sys.executable))
 
 
 def controls(**more):

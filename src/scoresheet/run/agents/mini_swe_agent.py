@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "mini-swe-agent"
 KIND = "openai"
 PROGRAM = "mini"
-PACKAGE = None
+PACKAGE = "minisweagent"
 INSTALL = "pipx install mini-swe-agent==2.4.6"
 OFFERS = ("bash",)
 """Tools that it offers to the model in any case: the card must name them."""

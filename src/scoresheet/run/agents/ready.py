@@ -21,6 +21,8 @@ from scoresheet.run.agents.python import own_interpreter, program_file
 READY: Mapping[str, ModuleType] = {each.NAME: each for each in (openai_tools, codex, claude_code, mini_swe_agent)}
 _HOST = f"{PROGRAMS}/ready_host.py"
 _PROGRAM = "program"
+_RUN = "import runpy, sys; del sys.path[0], sys.argv[0]; runpy.run_module(sys.argv[0], None, '__main__', True)"
+"""Runs an installed package, as `-m` does, but finds nothing of it in the workspace."""
 
 
 def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collection[Path] = ()) -> Agent | None:
@@ -41,6 +43,7 @@ def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Col
     needs = [need for program in seen.programs for need in program.needs]
     for need in needs:
         seen.refuse_hidden(need)
+    interpreters = {str(program.path) for program in seen.programs}
     own = Path(module.__file__ or "").read_bytes()
     driver = program_file("ready_host.py")
     place = f"{PROGRAMS}/{Path(module.__file__ or '').name}"
@@ -50,7 +53,7 @@ def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Col
             kind="ready",
             spec=" ".join([module.NAME, *shown]),
             sha256=identity.of(
-                [module.NAME, *shown, *words],
+                [module.NAME, *shown, *(word for word in words if word not in interpreters)],
                 seen.roots,
                 [*(program.named for program in seen.programs), _file("agent", own), _file("ready_host", driver)],
                 seen.hidden,
@@ -111,7 +114,7 @@ def _asked(text: str) -> tuple[ModuleType, dict[str, str]] | None:
         return None
     module = READY[name]
     options = {key: value for key, _, value in pairs}
-    known = (*module.OPTIONS, _PROGRAM)
+    known = module.OPTIONS if module.PROGRAM is None else (*module.OPTIONS, _PROGRAM)
     unknown = next((key for key in options if key not in known), None)
     if unknown is not None:
         raise Usage(f"{name} has no option {unknown!r}", "--agent", f"its options: {', '.join(known)}")
@@ -120,25 +123,35 @@ def _asked(text: str) -> tuple[ModuleType, dict[str, str]] | None:
 
 def _program(module: ModuleType, given: str | None, folder: Path, seen: command.Seen) -> list[str]:
     """The words that start the agent's program; what it needs is seen. Raises `Usage`."""
-    name = given or module.PROGRAM
-    if name is None:
+    if module.PROGRAM is None:
         if importlib.util.find_spec(module.PACKAGE) is None:
             raise Usage(f"{module.NAME} needs the package {module.PACKAGE!r}", "--agent", module.INSTALL)
         return [sys.executable]
     try:
-        path = interpreter.find(name, folder)
+        path = interpreter.find(given or module.PROGRAM, folder)
     except Usage as error:
         mend = f"{module.INSTALL}   (or say where it is: --agent '{module.NAME} program=PATH')"
         raise Usage(f"{module.NAME} is not installed: {error.what}", "--agent", mend) from error
     path = Path(os.path.realpath(path))
-    native = getattr(module, "native", None)
-    if native is None:
-        return seen.program([str(path)])
-    path = Path(native(str(path)))
+    if module.PACKAGE is not None:
+        program = interpreter.program(_python_of(path, folder, module.INSTALL))
+        seen.programs.append(program)
+        return [str(program.path), "-c", _RUN, module.PACKAGE]
+    path = Path(module.native(str(path)))
     if interpreter.shebang(path, folder) is not None:
         raise Usage(f"{module.NAME} is not whole: {path.name} is a script, not its program", str(path), module.INSTALL)
     seen.given(path)
     return [str(path)]
+
+
+def _python_of(path: Path, folder: Path, install: str) -> Path:
+    """The interpreter that runs an installed script: the one beside it, else the one that its first line names."""
+    beside = path.with_name("python3")
+    words = interpreter.shebang(path, folder) or ("",)
+    found = beside if beside.exists() else Path(words[0])
+    if not found.name.startswith(("python", "pypy")):
+        raise Usage("no Python runs this program", str(path), install)
+    return found
 
 
 def _file(name: str, content: bytes) -> dict[str, JsonValue]:
