@@ -1,6 +1,6 @@
 """A run's model calls as a recording: sealed by `--record-model`, read by `--replay-model`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ class Recorded:
     run: Path
     document: ModelRecording
     sha256: Digest
+    episodes: Mapping[tuple[str, int], RecordedEpisode]
 
     @classmethod
     def of(cls, run: Path, manifest_sha256: str) -> "Recorded":
@@ -46,7 +47,7 @@ class Recorded:
         if (run / RECORDING).exists() and (run / RECORDING).read_bytes() != document.text():
             mend = "restore the run as it was recorded"
             raise ScoresheetError("the model's recording is not what was sealed", str(run / RECORDING), mend)
-        return cls(run, document, sha256)
+        return cls(run, document, sha256, {(each.task_id, each.repeat): each for each in document.episodes})
 
     @property
     def kinds(self) -> tuple[ModelKind, ...]:
@@ -64,15 +65,15 @@ class Recorded:
 
         Raises `ScoresheetError` when the log is no longer what it was.
         """
-        for recorded in self.document.episodes:
-            if (recorded.task_id, recorded.repeat) == (episode.task_id, episode.repeat) and recorded.attempts:
-                place = min(episode.counted, len(recorded.attempts) - 1)
-                path = self.run / recorded.folders[place] / MODEL_LOG
-                data = path.read_bytes()
-                if digest.of(data) != recorded.attempts[place]:
-                    raise ScoresheetError("the model's recording changed while it was replayed", str(path))
-                return SharedTape(Tape(read_back(data)))
-        return SharedTape(Tape(()))
+        recorded = self.episodes.get((episode.task_id, episode.repeat))
+        if recorded is None:
+            return SharedTape(Tape(()))
+        place = min(episode.counted, len(recorded.attempts) - 1)
+        path = self.run / recorded.folders[place] / MODEL_LOG
+        data = path.read_bytes()
+        if digest.of(data) != recorded.attempts[place]:
+            raise ScoresheetError("the model's recording changed while it was replayed", str(path))
+        return SharedTape(Tape(read_back(data)))
 
 
 def made(run: Path, plan: RunPlan) -> ModelRecording:
