@@ -85,8 +85,8 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     \b
     Example: scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a
              scoresheet run billing-v3 --agent py:agent.py:solve --seat laptop-a --out runs/a --resume
-    """
              scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a --replay-model runs/a
+    """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.errors import Incomplete
     from scoresheet.run import baselines as baseline_runs
