@@ -27,6 +27,11 @@ class Finding:
         return f"{self.where}: {self.what} [{self.rule}]"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 finding`, `2 findings`: how messages say how many."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 class ScoresheetError(Exception):
     """Anything that scoresheet refuses or cannot do. `exit_code` is the command line's (docs/exit-codes)."""
 

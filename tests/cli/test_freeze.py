@@ -119,3 +119,10 @@ def test_schemas_are_listed_and_unknown_names_answered_with_the_nearest():
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "task_id" in schema["required"]
     assert "did you mean manifest?" in run("schema", "manifst", code=2).stderr
+
+
+@pytest.mark.parametrize("verb", ["freeze", "check"])
+def test_what_is_wrong_with_the_whole_folder_names_it(verb, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = run(verb, tmp_path / "empty", code=1)
+    assert f"at its top level or in tasks/ — {tmp_path / 'empty'} [pack-empty]\n" in done.stdout + done.stderr

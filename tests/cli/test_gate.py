@@ -490,7 +490,7 @@ def test_every_form_says_the_same(suite, capsys, tmp_path):
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 6}
     assert 'tests="2" failures="1"' in gate(suite, capsys, "--format", "junit")[1]
     assert gate(suite, capsys, "--summary", str(tmp_path / "summary.md"))[0] == 1
-    assert "## scoresheet gate: scores refused: 1 findings" in (tmp_path / "summary.md").read_text()
+    assert "## scoresheet gate: scores refused: 1 finding\n" in (tmp_path / "summary.md").read_text()
 
 
 def test_variables_of_a_hook_do_not_lead_elsewhere(suite, capsys, tmp_path, monkeypatch):

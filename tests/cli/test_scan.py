@@ -75,7 +75,7 @@ def test_json_holds_the_facts(planted, capsys):
 def test_a_clean_folder_ends_as_0(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("fine")
     assert app.run(["scan", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.startswith("1 files, 4 bytes, ")
+    assert capsys.readouterr().out.startswith("1 file, 4 bytes, ")
 
 
 def test_nothing_searched_is_a_failure(tmp_path, capsys):

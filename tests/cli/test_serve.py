@@ -49,7 +49,7 @@ class Served:
         while (line := output.readline()).startswith("export "):
             name, _, value = line.removeprefix("export ").strip().partition("=")
             self.environment[name] = value
-        if not line.startswith("# replaying refund, 1 recorded calls"):
+        if not line.startswith("# replaying refund, 1 recorded call;"):
             raise NotServed(line + process.communicate(timeout=300)[1])
 
     def post(self, name: str, path: str, body: bytes, **headers: str) -> tuple[int, bytes]:

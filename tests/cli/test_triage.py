@@ -173,3 +173,13 @@ def test_a_fifo_in_the_bundle_is_not_opened(tmp_path, bundle):
     card = GOOD | {"fixture_sha256": bundle_digest.v2_of(bundle)}
     os.mkfifo(bundle / "pipe")
     assert triage(tmp_path, card, "--bundle", bundle) == 1
+
+
+@pytest.mark.parametrize(("name", "what"), [("card.yaml", "protocol card"), ("tasks/t.json", "task of a pack")])
+def test_what_is_no_task_card_is_named_and_so_is_what_to_give(name, what, tmp_path, capsys):
+    pack = shop(tmp_path / "pack", {"t": "careful"})
+    assert app.run(["triage", str(pack.root / name), "--quiet"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: this is a {what}, not a task card — {pack.root / name}\n")
+    assert f"  mend: scoresheet triage {pack.root} decides on " in told
+    assert not list(tmp_path.rglob("receipts.jsonl"))

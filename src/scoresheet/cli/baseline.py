@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 
 if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
@@ -43,7 +44,7 @@ def command(pack: str, out: str | None, as_json: bool, quiet: bool, **given: Any
         click.echo(json.dumps(found.model_dump(mode="json")))
     else:
         for one in (found.null, found.oracle):
-            click.echo(f"{one.agent}: {one.successes} of {one.episodes} episodes succeeded")
+            click.echo(f"{one.agent}: {one.successes} of {counted(one.episodes, 'episode')} succeeded")
         click.echo(f"manifest_sha256: {found.manifest_sha256}")
     say(f"baselines: {place / journal.BASELINES}")
     return 0 if found.sound else 1

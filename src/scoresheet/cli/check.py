@@ -1,6 +1,7 @@
 """`scoresheet check`: every finding at once, of packs, protocol cards and task cards."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,6 @@ def _check(target: str, fixture: str | None, quiet: bool) -> "list[CheckTarget]"
 def _pack(target: str, quiet: bool, with_blanks: bool) -> "CheckTarget":
     from scoresheet.cli.progress import bytes_bar
     from scoresheet.documents.check_result import CheckTarget
-    from scoresheet.errors import Finding
     from scoresheet.gate import output, suite
     from scoresheet.pack import checker
     from scoresheet.run import baselines
@@ -81,7 +81,7 @@ def _pack(target: str, quiet: bool, with_blanks: bool) -> "CheckTarget":
     blanks = tuple(suite.blanks(target)) if with_blanks and checked.manifest_sha256 is None else ()
     defects = baselines.defects(Path(target), checked.manifest_sha256)
     placed = [
-        Finding(each.rule, os.path.join(target, each.where), each.what, each.mend, each.severity)
+        replace(each, where=target if each.where == "." else os.path.join(target, each.where))
         for each in (*checked.findings, *blanks, *defects)
     ]
     unfrozen = ("the manifest: the pack is not frozen yet; scoresheet freeze pins it",)

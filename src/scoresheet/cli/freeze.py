@@ -4,11 +4,13 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import Refused
 
 _PAIRED = ("exclude", "exclude_task", "upstream")
 _SWITCH_S = 0.0002
@@ -51,7 +53,10 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
     with _quick_turns(), tree.hashing_ahead(pack) as ahead, bytes_bar("freezing", quiet) as progress:
         from scoresheet.pack import archive, freezer  # here: large files are hashed while the formats are loaded
 
-        written = freezer.write(pack, _settings(pack, given), progress=progress, ahead=ahead)
+        try:
+            written = freezer.write(pack, _settings(pack, given), progress=progress, ahead=ahead)
+        except Refused as refused:
+            raise _with_path(refused, pack) from refused
     if not quiet:
         for finding in written.warnings:
             say(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]")
@@ -80,6 +85,12 @@ def _quick_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(usual)
+
+
+def _with_path(refused: Refused, pack: str) -> Refused:
+    """The same refusal; what is said of the whole folder names it."""
+    placed = [replace(each, where=pack) if each.where == "." else each for each in refused.findings]
+    return Refused(refused.what, placed, refused.where, refused.mend)
 
 
 def _settings(pack: str, given: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 
 
 @click.command()
@@ -45,7 +46,8 @@ def command(run: Path, name: str | None, as_json: bool) -> int:
     if not done.pending:
         say(f"nothing waits for a judge: scoresheet report {run}")
         return 0
-    raise Incomplete(f"{done.pending} episodes wait for a judge", mend=f"scoresheet judge {run} goes on")
+    what = f"{counted(done.pending, 'episode')} {'waits' if done.pending == 1 else 'wait'} for a judge"
+    raise Incomplete(what, mend=f"scoresheet judge {run} goes on")
 
 
 def _login() -> str:

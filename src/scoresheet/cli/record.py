@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scoresheet.cli.app import say, show
-from scoresheet.errors import ScoresheetError, Usage
+from scoresheet.errors import ScoresheetError, Usage, counted
 
 if TYPE_CHECKING:
     from scoresheet.documents.tool import Tool
@@ -170,7 +170,7 @@ def _record_all(plans: "tuple[TaskPlan, ...]", settings: "Settings", as_json: bo
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         calls = sum(take.calls for take in takes)
-        click.echo(f"recorded {len(takes)} of {len(plans)} tasks, {calls} calls")
+        click.echo(f"recorded {len(takes)} of {counted(len(plans), 'task')}, {counted(calls, 'call')}")
         for task_id, why in failed.items():
             click.echo(f"failed {task_id}: {why}")
     if takes:
@@ -193,9 +193,7 @@ def _described(text: str, services: "tuple[Upstream, ...]") -> "tuple[Tool, ...]
 
 def _line(take: "Take") -> str:
     faults = f", {take.faults} of them failed" if take.faults else ""
-    return (
-        f"{take.task_id}: {take.calls} call{'s' * (take.calls != 1)}{faults}; tools: {', '.join(take.tools) or 'none'}"
-    )
+    return f"{take.task_id}: {counted(take.calls, 'call')}{faults}; tools: {', '.join(take.tools) or 'none'}"
 
 
 def _tell(take: "Take", told: set[tuple[str, str]]) -> None:

@@ -8,6 +8,7 @@ import click
 
 from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 
 if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
@@ -165,7 +166,8 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     report = show_report(out, as_json)
     say(f"run: {out}")
     if report.pending:
-        raise Incomplete(f"{report.pending} episodes wait for a human", str(out), f"scoresheet judge {out}")
+        what = f"{counted(report.pending, 'episode')} {'waits' if report.pending == 1 else 'wait'} for a human"
+        raise Incomplete(what, str(out), f"scoresheet judge {out}")
     return 0
 
 
@@ -175,7 +177,8 @@ def _stopped(report: "Report", why: str, out: Path) -> "ScoresheetError":
 
     left = [f"{task.task_id} ({task.episodes})" for task in report.negative_results.not_run if task.episodes]
     count = sum(task.episodes for task in report.negative_results.not_run)
-    say(f"not run: {count} episodes: {', '.join(left[:_MOST_TOLD])}{' and more' if len(left) > _MOST_TOLD else ''}")
+    shown = ", ".join(left[:_MOST_TOLD]) + (" and more" if len(left) > _MOST_TOLD else "")
+    say(f"not run: {counted(count, 'episode')}: {shown}")
     mend = f"the same command with a higher budget and --out {out} --resume"
     return Incomplete(f"{why}; {count} of {report.planned} episodes were not run", str(out), mend)
 
@@ -208,10 +211,10 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None 
         for receipt in held[:_MOST_TOLD]:
             say(f"{receipt.leaf}: {receipt.task_id}: {receipt.reason}. {receipt.next_action}")
         if len(held) > _MOST_TOLD:
-            say(f"and {len(held) - _MOST_TOLD} more tasks; scoresheet triage {pack.root} tells them all")
+            say(f"and {counted(len(held) - _MOST_TOLD, 'more task')}; scoresheet triage {pack.root} tells them all")
         what = "no seat" if score else "no task has leaf score"
         mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].reason, pack.root)
-        place = f"{len(found)} receipts are in {pack.root / RECEIPTS}"
+        place = f"{counted(len(found), 'receipt')} in {pack.root / RECEIPTS}"
         raise ScoresheetError(f"{what}: nothing was run", place, mend)
     if not quiet:
         say(f"triage: {score} of {len(found)} tasks may be started")

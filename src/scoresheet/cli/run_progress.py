@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 from scoresheet.run.local import Step
 
 _PLAIN_EVERY_S = 5.0
@@ -33,7 +34,7 @@ def _plain(label: str) -> Callable[[Step], None]:
         if step.row is None or step.done == step.planned or now - told >= _PLAIN_EVERY_S:
             told = now
             harness = f", {step.harness_errors} lost to harness errors" if step.harness_errors else ""
-            say(f"{label}: {step.done} of {step.planned} episodes done, {step.failing} failing{harness}")
+            say(f"{label}: {step.done} of {counted(step.planned, 'episode')} done, {step.failing} failing{harness}")
 
     return show
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 
 if TYPE_CHECKING:
     from scoresheet.gate.leaks import Scan
@@ -79,10 +80,10 @@ def _print(found: "Scan", card: str | None) -> None:
         click.echo(f"warning: leak_allow {entry.match_sha256} matches nothing — {card} [leak-allow-unused]")
         click.echo("  mend: take the entry out of the card")
     if found.links:
-        say(f"{found.links} symbolic links not followed")
-    size = f"{found.files} files, {found.size_bytes} bytes, {found.rules} rules"
+        say(f"{counted(found.links, 'symbolic link')} not followed")
+    size = f"{counted(found.files, 'file')}, {counted(found.size_bytes, 'byte')}, {counted(found.rules, 'rule')}"
     allowed = len(found.findings) - len(found.leaks)
-    click.echo(f"{size}: {len(found.leaks)} leaks, {allowed} allowed, {len(found.unknown)} unknown")
+    click.echo(f"{size}: {counted(len(found.leaks), 'leak')}, {allowed} allowed, {len(found.unknown)} unknown")
     if not found.files:
         click.echo("nothing was searched, so nothing is known")
     if found.leaks:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import counted
 
 if TYPE_CHECKING:
     from scoresheet.documents.call_record import CallRecord
@@ -102,7 +103,7 @@ def command(
             environment |= _trust(public, sockets[PROXY_DOOR], folder)
         for name, value in environment.items():
             tell(f"export {name}={shlex.quote(value)}")
-        tell(f"# replaying {task_id}, {len(task.calls)} recorded calls; Ctrl-C ends it")
+        tell(f"# replaying {task_id}, {counted(len(task.calls), 'recorded call')}; Ctrl-C ends it")
         for service in services:
             tell(f"# what is missing is asked of {service.name} ({service.authority}) and added to the task")
         tally: dict[str, int] = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, assert_never
 
 from scoresheet.documents.check_result import CheckFinding, CheckResult, CheckTarget, Kind
-from scoresheet.errors import Finding
+from scoresheet.errors import Finding, counted
 
 DOCS = "https://github.com/scoresheet/scoresheet/blob/main/docs"
 MOST_RESULTS = 25_000
@@ -193,7 +193,8 @@ def _pack_lines(target: CheckTarget) -> Iterator[str]:
         yield f"{found.severity}: {plain(found.what)} — {plain(found.where)} [{found.rule_}]"
         if found.mend:
             yield f"  mend: {plain(found.mend)}"
-    yield f"{target.files} files, {target.tasks} tasks checked: {'ok' if target.ok else 'refused'}"
+    seen = f"{counted(target.files or 0, 'file')}, {counted(target.tasks or 0, 'task')} checked"
+    yield f"{seen}: {'ok' if target.ok else 'refused'}"
 
 
 def _all(checked: CheckResult) -> Iterator[tuple[Kind, CheckFinding]]:

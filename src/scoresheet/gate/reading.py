@@ -14,7 +14,8 @@ from scoresheet.yaml12 import Located
 
 _DIGITS = 4000
 """What Python prints of one integer without complaint."""
-_PROTOCOL = frozenset({"suite", "dataset_split", "metrics", "controls", "environment", "publishing"})
+PROTOCOL = frozenset({"suite", "dataset_split", "metrics", "controls", "environment", "publishing"})
+"""Members that only a protocol card has."""
 _TASK = frozenset({"task_id", "goal", "oracle_kind", "mutation_scope", "fixture_sha256", "leak_flag", "writable_root"})
 
 
@@ -30,7 +31,7 @@ class CardFile:
     def kind(self) -> Literal["protocol card", "task card", "task"]:
         """Which card this is, by its members; `task` for a task file of a pack."""
         value = self.located.value
-        if not isinstance(value, dict) or "schema" in value or _PROTOCOL & value.keys():
+        if not isinstance(value, dict) or "schema" in value or PROTOCOL & value.keys():
             return "protocol card"
         if "prompt" in value and "calls" in value:
             return "task"

@@ -6,7 +6,7 @@ from pathlib import Path
 from scoresheet.canonical import JsonValue
 from scoresheet.digest import Digest
 from scoresheet.documents.task_card import TaskCard
-from scoresheet.errors import Finding, Malformed, Refused
+from scoresheet.errors import Finding, Malformed, Refused, Usage
 from scoresheet.gate import reading
 from scoresheet.gate.facts import CardFacts
 from scoresheet.gate.reading import CardFile
@@ -47,8 +47,25 @@ def check_file(file: CardFile) -> CheckedTaskCard:
 
 
 def read_task_card(path: str | Path) -> TaskCard:
-    """The task card at `path`. Raises `Refused` with every finding, `Usage` when the file can't be read."""
+    """The task card at `path`. Raises `Refused` with every finding, `Usage` when it can't be read or is none."""
+    _refuse_others(path)
     checked = check(path)
     if not checked.ok:
         raise Refused("the task card is not valid", checked.findings, str(path))
     return TaskCard.from_value(checked.value, str(path))
+
+
+def _refuse_others(path: str | Path) -> None:
+    """Raises `Usage` for a card of the other kind, or a pack's task: of these every member would be unknown."""
+    try:
+        file = reading.read(path)
+    except Malformed:
+        return  # `check` says so
+    value, folder = file.located.value, Path(path).parent
+    if file.kind == "task":
+        pack = folder.parent if folder.name == "tasks" else folder
+        what = "this is a task of a pack, not a task card"
+        raise Usage(what, str(path), f"scoresheet triage {pack} decides on each task of the pack, once it is frozen")
+    if isinstance(value, dict) and value.keys() & reading.PROTOCOL:
+        what = "this is a protocol card, not a task card"
+        raise Usage(what, str(path), f"scoresheet triage {folder} decides on the tasks of the pack beside it")

@@ -14,7 +14,7 @@ from scoresheet.digest import FileDigest
 from scoresheet.documents.manifest import DEFAULT_REPEATS, Exclusion, FrozenFile, Manifest, Protocol
 from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import Tool
-from scoresheet.errors import Finding, Refused
+from scoresheet.errors import Finding, Refused, counted
 from scoresheet.pack import fingerprint, states, workspaces
 from scoresheet.pack.toolbox import Toolbox
 
@@ -344,7 +344,8 @@ def _v2_notes(tasks: Sequence[TaskFacts]) -> Iterator[Finding]:
     unchecked = [task for task in tasks if task.unchecked]
     if unchecked:
         count = sum(task.unchecked for task in unchecked)
-        what = f"{count} calls in {len(unchecked)} tasks have no request: their fingerprints can't be checked"
+        which = f"{counted(count, 'call')} in {counted(len(unchecked), 'task')}"
+        what = f"{which} without a request: nothing to check the fingerprint against"
         yield Finding("task-unchecked", unchecked[0].path, what, "keep a readable `request` per call", "warning")
 
 

@@ -3,7 +3,7 @@
 import json
 
 from scoresheet.documents.check_result import CheckFinding, CheckResult, CheckTarget
-from scoresheet.errors import Finding
+from scoresheet.errors import Finding, counted
 from scoresheet.gate import output
 from scoresheet.publish.judgment import STATES, Judged, Judgment
 
@@ -40,7 +40,7 @@ def count(judgment: Judgment) -> tuple[str, ...]:
     states = ", ".join(
         f"{judgment.count(state)} {state}" for state in STATES if judgment.count(state) or state in ("ok", "refused")
     )
-    verdict = "scores ok" if judgment.ok else f"scores refused: {len(judgment.findings)} findings"
+    verdict = "scores ok" if judgment.ok else f"scores refused: {counted(len(judgment.findings), 'finding')}"
     if judgment.ok and not scores:
         verdict = "no score changed"
     return looked, f"scores judged: {scores} ({states})" if scores else "scores judged: 0", verdict
@@ -108,7 +108,7 @@ def _as_value(finding: Finding) -> dict[str, str]:
 
 
 def _noun(score: Judged) -> str:
-    return {"rows": "rows", "report": "report", "block": "report block"}[score.kind]
+    return {"rows": "rows", "report": "report", "block": "report block", "comparison": "comparison"}[score.kind]
 
 
 def _finding(finding: Finding) -> list[str]:
