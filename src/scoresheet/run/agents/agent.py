@@ -49,10 +49,8 @@ class Needs:
     """Tools that it offers to the model in any case."""
     offers_with_mcp: tuple[str, ...]
     """And those that it offers beside tools over MCP."""
-    own: tuple[str, ...]
-    """Its own tools, each offered only when the card names it."""
-    together: tuple[str, ...] = ()
-    """Those of them that it offers all or none of."""
+    together: tuple[str, ...]
+    """Tools that it offers all or none of, when the card names one of them."""
 
 
 @dataclass(frozen=True, slots=True)

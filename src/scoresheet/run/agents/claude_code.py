@@ -24,6 +24,7 @@ OFFERS_WITH_MCP = ()
 OWN = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write")
 """Its own tools: offered when the card names them."""
 USUAL = ("Bash", "Edit", "Read", "Write")
+TOGETHER = ()
 OPTIONS = ("model", "effort")
 _OFF = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

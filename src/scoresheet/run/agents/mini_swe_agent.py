@@ -22,6 +22,7 @@ OFFERS = ("bash",)
 """Tools that it offers to the model in any case: the card must name them."""
 OFFERS_WITH_MCP = ()
 OWN = ()
+TOGETHER = ()
 OPTIONS = ("model", "effort")
 _END = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _ENVIRONMENT = {

@@ -24,6 +24,7 @@ INSTALL = "pip install 'scoresheet[openai]'"
 OFFERS = ()
 OFFERS_WITH_MCP = ()
 OWN = ()
+TOGETHER = ()
 OPTIONS = ("model", "effort")
 _LAST = "last.txt"
 

@@ -74,8 +74,7 @@ def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Col
             model=options.get("model"),
             offers=module.OFFERS,
             offers_with_mcp=module.OFFERS_WITH_MCP,
-            own=module.OWN,
-            together=getattr(module, "TOGETHER", ()),
+            together=module.TOGETHER,
         ),
     )
 
