@@ -106,6 +106,7 @@ def others() -> tuple[Ability, ...]:
         ("record", "scoresheet.record.proxy", "calls of live services can be recorded", ""),
         ("https", "cryptography", "recorded hosts are answered under their real https:// names", "https"),
         ("http2", "h2", "and by HTTP/2", "https"),
+        ("html", "scoresheet.publish.page.render", "reports and comparisons are written as pages", "html"),
         ("numpy", "numpy", "intervals are computed faster with it", "fast"),
         ("uvloop", "uvloop", "recordings are served faster with it", "fast"),
     ):
