@@ -1,6 +1,6 @@
-"""Bench: a bundle of 1,000 and of 50,000 episodes, written and verified, against `sha256sum` of the same file.
+"""Bench: a bundle of 1,000 and of 50,000 episodes, written, verified and drawn, against `sha256sum` of the same file.
 
-    python bench/verify.py [--episodes 1000 50000] [--repeats 5] [--rounds 3] [--folder DIR]
+    python bench/verify.py [--episodes 1000 50000] [--tasks 1000] [--rounds 3] [--folder DIR]
 
 A small real run gives one journal and one proof of isolation; every further episode is a copy under its own seed, its
 own account and its own network namespace, folded into a row as the run folds them. The pack is in the bundle, so that
@@ -126,9 +126,10 @@ def make_run(folder: Path, tasks: int, repeats: int) -> tuple[Path, Path]:
     return run, pack.root
 
 
-def bench(folder: Path, episodes: int, repeats: int, rounds: int) -> tuple[float, int]:
+def bench(folder: Path, episodes: int, tasks: int, rounds: int) -> tuple[float, int]:
     """Verify's time by sha256sum's, and its memory in KiB."""
     folder.chmod(0o755)
+    repeats = max(5, episodes // tasks)
     run, pack = make_run(folder, episodes // repeats, repeats)
     bundle = folder / "b.tar"
     make = [*SCORESHEET, "bundle", str(run), "--pack", str(pack), "-o", str(bundle)]
@@ -152,6 +153,13 @@ def bench(folder: Path, episodes: int, repeats: int, rounds: int) -> tuple[float
         f"  verify: {verified:.2f} s CPU ({start:.2f} s of it to start), {verified / episodes * 1e6:.0f} us an episode;"
     )
     print(f"    sha256sum: {floor:.2f} s; {ratio:.1f}x (goal {GOAL:g}x); at most {kib >> 10} MiB")
+    page = folder / "report.html"
+    drawn, drawn_kib, _ = measured([*SCORESHEET, "report", str(run), "--html", str(page), "--draft"])
+    page_size = page.stat().st_size
+    print(
+        f"  report --html: {drawn:.2f} s CPU, {drawn / floor:.1f}x sha256sum; at most {drawn_kib >> 10} MiB;", end=" "
+    )
+    print(f"{page_size / 1e6:.1f} MB, {page_size / size:.2f}x the bundle, {page_size / episodes:.0f} bytes an episode")
     with bundle.open("r+b") as file:
         data = file.read()
         at = data.rindex(b'"outcome"')
@@ -166,7 +174,7 @@ def bench(folder: Path, episodes: int, repeats: int, rounds: int) -> tuple[float
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000, 50_000])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=1000, help="at most; at least 5 repeats of each")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", help="where runs and bundles are made: 2 GB for 50,000 episodes")
     given = parser.parse_args()
@@ -174,7 +182,7 @@ def main() -> int:
     found = {}
     for episodes in given.episodes:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            found[episodes] = bench(Path(folder), episodes, given.repeats, given.rounds)
+            found[episodes] = bench(Path(folder), episodes, given.tasks, given.rounds)
     growth = found[max(found)][1] / found[min(found)][1]
     ratio = found[max(found)][0]
     print(f"verify of {max(found)} episodes: {ratio:.1f}x sha256sum", end=", ")

@@ -442,6 +442,99 @@ def test_a_cut_block_and_a_figure_without_a_block_are_refused(suite, capsys):
     assert (code, rules(out)) == (1, {"claim-block"})
 
 
+OTHER = "runs/idle/rows.jsonl"
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Two runs that are alike in all but the agent, and what `compare` prints of them."""
+    files = scored.run_only()
+    for path, data in scored.run_only().items():
+        if path.endswith("rows.jsonl"):
+            data = data.replace(b'"success":1', b'"success":0')
+        if path.endswith("run.json"):
+            data = data.replace(b"careful.py", b"idle.py").replace(b"a" * 64, b"b" * 64)
+        files[path.replace("careful", "idle")] = data
+    root = tmp_path_factory.mktemp("both")
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    command = [str(Path(sys.executable).parent / "scoresheet"), "compare", "runs/careful", "runs/idle"]
+    said = {}
+    for form in ("text", "md", "json"):
+        more = ["--metric", "timeout"] if form == "text" else []
+        done = subprocess.run([*command, "--format", form, *more], capture_output=True, text=True, cwd=root, timeout=60)
+        assert done.returncode == 0, done.stderr + done.stdout
+        said[form] = done.stdout
+    assert "A is better" in said["text"]
+    return files, said
+
+
+def quoting(form: str, said: str) -> dict[str, bytes]:
+    """The file that publishes a comparison."""
+    text = f"# Result\n\n```text\n{said}```\n" if form == "text" else said
+    return {"comparison.json" if form == "json" else "RESULT.md": text.encode()}
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_a_comparison_holds_with_its_runs_and_is_refused_without_them(suite, both, capsys, form):
+    files, said = both
+    suite.commit(quoting(form, said[form]))
+    code, out = gate(suite, capsys)
+    assert code == 1
+    assert rules(out) == {"claim-rows"}
+    suite.commit(files)
+    code, out = gate(suite, capsys)
+    assert code == 0, out
+    assert ": comparison: holds\n" in out
+
+
+@pytest.mark.parametrize(
+    ("form", "before", "after"),
+    [
+        ("text", "A is better", "tie: unresolved"),
+        ("text", "ranks: A 1; B 2", "ranks: A 1-2; B 1-2"),
+        ("text", "(fewer is better", "(more is better"),
+        ("text", ", 0 retries, ", ", 1 retries, "),
+        ("md", "| A is better |", "| tie: unresolved |"),
+        ("md", "| A | python3 careful.py", "| A | python3 other.py"),
+        ("json", '"verdict": "better"', '"verdict": "equivalent"'),
+        ("json", '"best_rank": 2', '"best_rank": 1'),
+    ],
+)
+def test_a_comparison_that_its_runs_do_not_give_is_refused(suite, both, capsys, form, before, after):
+    files, said = both
+    assert before in said[form]
+    suite.commit(files | quoting(form, said[form].replace(before, after, 1)))
+    code, out = gate(suite, capsys)
+    assert code == 1
+    assert rules(out) == {"claim-comparison"}, out
+
+
+def test_a_comparison_cut_to_its_verdict_is_refused(suite, both, capsys):
+    files, said = both
+    line = next(line for line in said["text"].splitlines() if line.startswith("A - B: "))
+    pack = next(line for line in said["text"].splitlines() if line.startswith("manifest_sha256: "))
+    suite.commit(files | {"RESULT.md": f"On {pack}:\n\n{line}\n".encode()})
+    code, out = gate(suite, capsys)
+    assert (code, rules(out)) == (1, {"claim-block"})
+    whole = said["text"].replace(line + "\n", "")
+    suite.commit({"RESULT.md": f"```\n{whole}```\n".encode()})
+    code, out = gate(suite, capsys)
+    assert (code, rules(out)) == (1, {"claim-comparison"})
+    assert f"it lacks the line {line}" in out
+
+
+def test_a_comparison_rests_on_its_rows_also_when_only_these_change(suite, both, capsys):
+    files, said = both
+    suite.commit(files | quoting("text", said["text"]))
+    suite.git("checkout", "-q", "-b", "next")
+    suite.commit({OTHER: files[OTHER].replace(b'"elapsed_s":0.25', b'"elapsed_s":0.5', 1)})
+    code, out = gate(suite, capsys, base="pr")
+    assert code == 1
+    assert "claim-rows" in rules(out)
+
+
 def test_old_scores_are_accepted_by_digest_and_never_by_path(suite, capsys):
     suite.commit({"docs/example.md": scored.readme()})
     code, out = gate(suite, capsys, "--print-accept")

@@ -33,6 +33,7 @@ def head(found: Comparison) -> Iterator[str]:
     yield f"metric: {primary.metric}"
     for run in found.runs:
         yield f"run {run.label}: {one_line(_run(run))}"
+        yield f"rows_sha256 {run.label}: {run.rows_sha256}"
     for pair in primary.pairs:
         yield f"{pair.first} - {pair.second}: {_pair(pair)}"
         yield f"  {checks(pair)}"

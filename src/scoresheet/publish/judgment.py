@@ -21,7 +21,9 @@ from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import CARD, FROZEN_AT, MANIFEST, RECEIPTS
 from scoresheet.publish import quotes, run_folder
 from scoresheet.publish.change import LINK, SUBMODULE, Change, Content, Entry, Repository, shown
+from scoresheet.publish.claimed_comparison import contradictions
 from scoresheet.publish.claims import differences, method_of, told
+from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.quotes import Claim
 from scoresheet.publish.run_folder import BASELINES, ROWS, RUN, RunFolder
 
@@ -61,7 +63,7 @@ class Judged:
 
     path: str
     line: int | None
-    kind: Literal["rows", "report", "block"]
+    kind: Literal["rows", "report", "block", "comparison"]
     digest: str
     """By which `--accept` names it."""
     state: State
@@ -269,8 +271,8 @@ class _Judge:
             yield "oracle", both.oracle.rows_sha256
 
     def _judged_claim(self, path: str, claim: Claim) -> Judged:
-        kind: Literal["report", "block"] = "block" if claim.value is None else "report"
-        judged = Judged(path, claim.line, kind, claim.digest, "ok")
+        kind: Literal["report", "block", "comparison"] = "block" if claim.value is None else "report"
+        judged = Judged(path, claim.line, "comparison" if claim.is_comparison else kind, claim.digest, "ok")
         if {claim.digest, self._digest(self.tree[path])} & self.accepted:
             return replace(judged, state="accepted")
         if claim.draft:
@@ -282,6 +284,9 @@ class _Judge:
         if claim.fault:
             mend = "quote the whole block that `scoresheet report` prints; an old one goes on the --accept list"
             yield Finding(claim.rule, place, claim.fault, mend)
+        if claim.is_comparison:
+            yield from self._compared(claim, place)
+            return
         named = claim.get("rows_sha256")
         if named is None:
             return
@@ -290,13 +295,7 @@ class _Judge:
             yield self._absent("claim-rows", place, "rows", named, (ROWS, ".jsonl"))
             return
         run = self._run(path)
-        if path in self._rows and run.findings:
-            what = f"its rows, {shown(path)}, are refused: {run.findings[0].what}"
-            more = f"; and {len(run.findings) - 1} more, told there" if len(run.findings) > 1 else ""
-            yield Finding(run.findings[0].rule, place, what + more, run.findings[0].mend)
-        else:
-            for finding in run.findings:
-                yield Finding(finding.rule, place, f"its rows, {shown(path)}: {finding.what}", finding.mend)
+        yield from self._faults_of(run, path, place)
         if run.folder is not None:
             found = differences(claim, run.folder.report(method_of(claim)))
             if any(each.rule == "claim-card" for each in run.findings):  # told already, and these lines come from it
@@ -304,6 +303,38 @@ class _Judge:
             if found:
                 mend = f"print it anew: scoresheet report {shown(path.rpartition('/')[0]) or '.'}"
                 yield Finding("claim-figures", place, told(found), mend)
+
+    def _compared(self, claim: Claim, place: str) -> Iterator[Finding]:
+        """What is wrong with a comparison: with the runs that it names, or with what it says of them."""
+        runs = dict(claim.runs)
+        if len(runs) < 2:
+            what = "the comparison does not name the rows of its runs (rows_sha256)"
+            yield Finding("claim-comparison", place, what, "print it anew: scoresheet compare RUN RUN")
+            return
+        entrants: list[Entrant] = []
+        for label, sha256 in runs.items():
+            path = self._rows_named(sha256)
+            if path is None:
+                yield self._absent("claim-rows", place, f"rows of run {label}", sha256, (ROWS, ".jsonl"))
+                continue
+            run = self._run(path)
+            yield from self._faults_of(run, path, place)
+            if run.folder is not None:
+                name, read = path.rpartition("/")[0].rpartition("/")[2], run.folder
+                entrants.append(Entrant(label, name, read.plan, read.outcomes, read.evidence, read.rows_sha256))
+        if len(entrants) == len(runs):
+            for what in contradictions(claim, entrants):
+                yield Finding("claim-comparison", place, what, "print it anew: scoresheet compare RUN RUN")
+
+    def _faults_of(self, run: _Run, path: str, place: str) -> Iterator[Finding]:
+        """What is wrong with a run that a score at `place` rests on."""
+        if path in self._rows and run.findings:
+            what = f"its rows, {shown(path)}, are refused: {run.findings[0].what}"
+            more = f"; and {len(run.findings) - 1} more, told there" if len(run.findings) > 1 else ""
+            yield Finding(run.findings[0].rule, place, what + more, run.findings[0].mend)
+        else:
+            for finding in run.findings:
+                yield Finding(finding.rule, place, f"its rows, {shown(path)}: {finding.what}", finding.mend)
 
     def _rows_named(self, sha256: str) -> str | None:
         likely = [path for path in self.tree if path.endswith(".jsonl")]

@@ -1,4 +1,4 @@
-"""The scores that a text holds: report blocks, report JSON, rows. Pure: text in, claims out.
+"""The scores that a text holds: report blocks, report JSON, comparisons, rows. Pure: text in, claims out.
 
 A claim is whatever a reader takes for a score, whole or not: a cut block can't be judged, and is a claim all the same.
 """
@@ -7,18 +7,25 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scoresheet import canonical
 from scoresheet.canonical import JsonValue
-from scoresheet.publish.block import BANNER
+from scoresheet.publish import block, comparison_text
 
 MARKS = (b"manifest_sha256", b"_mean", b"episode_seed")
 """A file without any of these holds no score."""
 MARKS_16 = tuple(mark.decode().encode(code) for mark in MARKS for code in ("utf-16-le", "utf-16-be"))
 
+_BANNERS = (block.BANNER, comparison_text.BANNER)
 _FORMAT = "scoresheet-report/"
+_COMPARISON = "scoresheet-comparison/"
+_RUN = r"(?:[A-Z]|R[0-9]+)"
+_PAIR = re.compile(rf"\b{_RUN} - {_RUN}\W{{1,8}}[0-9]+\.[0-9]{{4}}\b")
+"""A difference of two runs, as `compare` prints it, in text or in a table."""
+_TABLE_OF_RUNS = re.compile(rf"^[ \t]*\|[ \t]*{_RUN}[ \t]*\|.*\b[0-9]\.[0-9]{{4}}\b.*$", re.MULTILINE)
+_ROWS_OF = re.compile(rf"rows_sha256 ({_RUN}): ([0-9a-f]{{64}})")
 _METRIC = re.compile(r"success(?:_after_[0-9]+_retries)?_(?:mean|ci95)")
 _FIGURE = re.compile(r"\bsuccess(?:_after_[0-9]+_retries)?_mean\W{1,12}[0-9]")
 _PACK = re.compile(r"\bmanifest_sha256\W{1,12}[0-9a-f]{64}\b|\btool-replay-v[0-9]")
@@ -28,6 +35,7 @@ _OPENING = re.compile(r"^[ \t>*+\-#|`/;%]*\{", re.MULTILINE)
 _ROW = frozenset({"manifest_sha256", "task_id", "repeat", "success"})
 _ELISIONS = ("…", "...", "[…]", "[...]")
 """Lines that say that some are left out; they don't end a block."""
+_MARKS_OF_QUOTES = ">*#/;% "
 _TRIES, _WORK_BYTES = 10_000, 256 << 20
 
 
@@ -42,7 +50,9 @@ class Claim:
     pairs: tuple[tuple[str, str], ...] = ()
     """A block: its `key: value` lines."""
     value: Mapping[str, Any] | None = None
-    """JSON: the report."""
+    """JSON: the report, or the comparison."""
+    compared: tuple[str, ...] = ()
+    """A comparison in a text: its lines, and those of the tables that go with it."""
     fault: str = ""
     """Why it is no whole report; empty when it looks like one."""
     rule: str = "claim-block"
@@ -59,7 +69,21 @@ class Claim:
     def digests(self) -> frozenset[str]:
         """Every digest that it quotes."""
         quoted = json.dumps(self.value) if self.value is not None else " ".join(value for _, value in self.pairs)
-        return frozenset(_DIGEST.findall(quoted))
+        return frozenset(_DIGEST.findall(" ".join((quoted, *self.compared))))
+
+    @property
+    def is_comparison(self) -> bool:
+        """True when it says how runs stand to each other, and not what one scored."""
+        return bool(self.compared) or (self.value is not None and str(self.value.get("format")).startswith(_COMPARISON))
+
+    @property
+    def runs(self) -> tuple[tuple[str, str], ...]:
+        """(label, digest of its rows) of each run of a comparison."""
+        if self.value is None:
+            return tuple(match.groups() for line in self.compared if (match := _ROWS_OF.fullmatch(line)))  # type: ignore[misc]  # two groups
+        runs = self.value.get("runs")
+        found = [run for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
+        return tuple((str(run.get("label")), str(run.get("rows_sha256"))) for run in found)
 
 
 def decoded(data: bytes) -> str:
@@ -101,14 +125,20 @@ def claims(data: bytes, prose: bool = True) -> tuple[Claim, ...]:
         spans.append((start, end))
         if claim is not None:
             found.append(claim)
+    at = next((index for index, claim in enumerate(found) if claim.compared), None)
+    if at is not None:  # the tables that go with it are part of what it says
+        tables = tuple(_outside(text, spans, (_TABLE_OF_RUNS, _PAIR)))
+        found[at] = replace(found[at], compared=(*found[at].compared, *(line for line, _ in tables)))
+    elif prose and _PACK.search(text):
+        found += _strays(text, spans, _PAIR)
     if prose and _PACK.search(text):
-        found += _strays(text, spans)
+        found += _strays(text, spans, _FIGURE)
     return tuple(sorted(found, key=lambda claim: claim.line))
 
 
 def _json(text: str) -> Iterator[tuple[Claim | None, int, int]]:
     """Reports in JSON, wherever an object begins a line."""
-    if '"' not in text or (_FORMAT not in text and not _METRIC.search(text)):
+    if '"' not in text or (_FORMAT not in text and _COMPARISON not in text and not _METRIC.search(text)):
         return
     try:
         value = canonical.loads(text)
@@ -153,7 +183,9 @@ def _reports(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
             waiting += one
         elif isinstance(one, dict):
             figures = any(_METRIC.fullmatch(key) for key in one)
-            if figures and (isinstance(one.get("manifest_sha256"), str) or str(one.get("format")).startswith(_FORMAT)):
+            form = str(one.get("format"))
+            report = figures and (isinstance(one.get("manifest_sha256"), str) or form.startswith(_FORMAT))
+            if report or (form.startswith(_COMPARISON) and one.get("comparable") is not False):
                 yield one
             else:
                 waiting += one.values()
@@ -164,6 +196,8 @@ def _of_json(value: dict[str, JsonValue], line: int) -> Claim:
         digest = hashlib.sha256(canonical.jcs(value)).hexdigest()
     except canonical.JsonError as error:
         return Claim(line, "", draft=False, value=value, fault=f"the report is not strict JSON: {error.what}")
+    if str(value.get("format")).startswith(_COMPARISON):
+        return Claim(line, digest, value.get("draft") is True, value=value)
     fault = "" if isinstance(value.get("rows_sha256"), str) else "the report does not name its rows (rows_sha256)"
     return Claim(line, digest, value.get("draft") is True, value=value, fault=fault)
 
@@ -178,13 +212,15 @@ def _blocks(text: str) -> Iterator[tuple[Claim | None, int, int]]:
     for number, line in enumerate((*text.split("\n"), ""), 1):
         bare = line.strip()
         match = _LINE.fullmatch(bare)
-        if bare.endswith(BANNER) or match:
+        if bare.endswith(_BANNERS) or match:
             if not lines:
                 first, start = number, at
             lines.append(bare)
-            if match and not bare.endswith(BANNER):
+            if match and not bare.endswith(_BANNERS):
                 value = (match["value"] or "").strip()
                 pairs.append((match["key"], value.rstrip(" |`*") if match["mark"].strip() else value))
+        elif lines and bare.strip(f"`{_MARKS_OF_QUOTES}") and any(key == "alike" for key, _ in pairs):
+            lines.append(bare)  # the lines of a comparison are of many forms; a blank one ends it
         elif lines and bare not in _ELISIONS:
             if _is_block(dict(pairs)):
                 yield _of_block(tuple(pairs), lines, first), start, at
@@ -203,11 +239,14 @@ def _of_block(pairs: tuple[tuple[str, str], ...], lines: list[str], line: int) -
     digest = hashlib.sha256("".join(f"{each}\n" for each in lines).encode()).hexdigest()
     keys = [key for key, _ in pairs]
     before = pairs[: keys.index("protocol")]
-    said, banner = ("draft", "true") in before, any(each.endswith(BANNER) for each in lines)
+    said, banner = ("draft", "true") in before, any(each.endswith(_BANNERS) for each in lines)
     if said != banner:
-        lacking = "`draft: true`" if banner else f"`{BANNER}`"
+        known = comparison_text.BANNER if "alike" in keys else block.BANNER
+        lacking = "`draft: true`" if banner else f"`{known}`"
         fault = f"a draft keeps both of its first lines: {lacking} is not there"
         return Claim(line, digest, draft=False, pairs=pairs, fault=fault, rule="claim-draft")
+    if "alike" in keys:
+        return Claim(line, digest, said, pairs=pairs, compared=tuple(each.lstrip(_MARKS_OF_QUOTES) for each in lines))
     lacking_keys = [] if said else [name for name in _always(keys) if name not in keys]
     fault = f"the block is cut: it has no {', '.join(lacking_keys)}" if lacking_keys else ""
     return Claim(line, digest, said, pairs=pairs, fault=fault)
@@ -225,17 +264,27 @@ def _always(keys: list[str]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _strays(text: str, spans: list[tuple[int, int]]) -> Iterator[Claim]:
+def _strays(text: str, spans: list[tuple[int, int]], figure: re.Pattern[str]) -> Iterator[Claim]:
     """Figures that stand in no block and in no report."""
-    for match in _FIGURE.finditer(text):
-        if any(start <= match.start() < end for start, end in spans):
-            continue
-        start = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        line = text[start : end if end >= 0 else len(text)].strip()
+    fault = "a figure stands without its block: the lines from `protocol` to `rows_sha256` belong to it"
+    if figure is _PAIR:
+        fault = "a difference of two runs stands without its comparison: the lines from `protocol` on belong to it"
+    for line, at in _outside(text, spans, (figure,)):
         digest = hashlib.sha256(f"{line}\n".encode()).hexdigest()
-        fault = "a figure stands without its block: the lines from `protocol` to `rows_sha256` belong to it"
-        yield Claim(_line_of(text, match.start()), digest, draft=False, fault=fault)
+        yield Claim(_line_of(text, at), digest, draft=False, fault=fault)
+
+
+def _outside(
+    text: str, spans: list[tuple[int, int]], figures: tuple[re.Pattern[str], ...]
+) -> Iterator[tuple[str, int]]:
+    """(line, place) of figures that are in none of the spans."""
+    for figure in figures:
+        for match in figure.finditer(text):
+            if any(start <= match.start() < end for start, end in spans):
+                continue
+            start = text.rfind("\n", 0, match.start()) + 1
+            end = text.find("\n", match.end())
+            yield text[start : end if end >= 0 else len(text)].strip(), match.start()
 
 
 def _line_of(text: str, at: int) -> int:
