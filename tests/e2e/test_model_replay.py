@@ -35,7 +35,7 @@ models:
 
 
 def shop_with_model(folder, prompts, repeats=1, retries=0):
-    pack = shop(folder / "pack", prompts, repeats=repeats, retries=retries)
+    pack = shop(folder / "pack", prompts, repeats=repeats, retries=retries, timeout_s=300)
 
     def card(card):
         card["controls"] |= {"network": "model_only", "temperature": 0, "model": "stub-model", "retries": retries}
@@ -44,7 +44,7 @@ def shop_with_model(folder, prompts, repeats=1, retries=0):
     return pack.root
 
 
-def scoresheet(folder, *command, timeout=150):
+def scoresheet(folder, *command, timeout=600):
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
     return subprocess.run(
         [SCORESHEET, *map(str, command)], capture_output=True, text=True, timeout=timeout, env=environment, cwd=folder

@@ -61,7 +61,7 @@ def raw(url, body, path=PATH):
     """Everything that comes back, byte for byte, until the door closes."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-    with socket.create_connection((host, int(port)), 30) as client:
+    with socket.create_connection((host, int(port)), 300) as client:
         client.sendall(head.encode() + body)
         found = b""
         with contextlib.suppress(ConnectionResetError):
@@ -101,7 +101,7 @@ def test_an_answer_comes_back_byte_for_byte_with_its_head(tmp_path, kind, path, 
 
 def test_real_clients_run_on_a_recording_and_a_call_too_many_is_refused_once(tmp_path):
     def loop(url):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=2, timeout=30) as client:
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=2, timeout=300) as client:
             first = client.chat.completions.create(**CHAT)
             told: Any = [{"role": "assistant", "content": "so"}, *CHAT["messages"]]
             events = client.chat.completions.create(model="m", messages=told, stream=True)
@@ -121,7 +121,7 @@ def test_real_clients_run_on_a_recording_and_a_call_too_many_is_refused_once(tmp
 
 def test_a_miss_speaks_as_its_provider_does(tmp_path):
     with replayed(tmp_path / "again", [], "anthropic") as (url, kept, _):
-        answer = httpx.post(f"{url}/v1/messages", content=b'{"model":"m"}', timeout=30)
+        answer = httpx.post(f"{url}/v1/messages", content=b'{"model":"m"}', timeout=300)
         assert (answer.status_code, answer.headers["x-should-retry"]) == (403, "false")
         assert answer.json()["type"] == "error"
         assert "never recorded in this episode" in answer.json()["error"]["message"]
@@ -167,11 +167,11 @@ def test_an_answer_that_was_cut_sent_elsewhere_or_refused_is_so_again(tmp_path, 
 
 def test_a_connection_goes_on_as_it_did(tmp_path):
     ok = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
-    with Service(says(ok)) as service, opened(tmp_path, service.address) as door, httpx.Client(timeout=30) as client:
+    with Service(says(ok)) as service, opened(tmp_path, service.address) as door, httpx.Client(timeout=300) as client:
         for number in range(3):
             client.post(f"{door.url}{PATH}", content=b'{"n":%d}' % number)
         recorded = door.entries()
-    with replayed(tmp_path / "again", recorded) as (url, kept, _), httpx.Client(timeout=30) as client:
+    with replayed(tmp_path / "again", recorded) as (url, kept, _), httpx.Client(timeout=300) as client:
         for number in (2, 0, 1):
             assert client.post(f"{url}{PATH}", content=b'{"n":%d}' % number).content == b"{}"
         assert [entry.fault for entry in kept()] == [None, None, None]
@@ -181,16 +181,16 @@ def test_who_went_away_from_an_answer_waits_for_it_again_until_going_away(tmp_pa
     gone = threading.Event()
 
     def silent(client):
-        gone.wait(30)
+        gone.wait(300)
 
     def impatient(url):
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{url}{PATH}", content=b"{}", timeout=httpx.Timeout(60, read=0.3))
+            httpx.post(f"{url}{PATH}", content=b"{}", timeout=httpx.Timeout(300, read=0.3))
 
     with Service(silent) as service, opened(tmp_path, service.address) as door:
         impatient(door.url)
         deadline = threading.Event()
-        for _ in range(300):  # until the door has seen it
+        for _ in range(3000):  # until the door has seen it
             if (tmp_path / MODEL_LOG).read_bytes():
                 break
             deadline.wait(0.1)
@@ -204,7 +204,7 @@ def test_who_went_away_from_an_answer_waits_for_it_again_until_going_away(tmp_pa
 
 def test_the_end_of_an_episode_ends_who_waits(tmp_path):
     recorded, asked = [entry(path=PATH, request=b"{}", status=None, response=b"", fault="ended")], threading.Event()
-    with replayed(tmp_path / "again", recorded, asked=asked) as (url, kept, _), httpx.Client(timeout=60) as client:
+    with replayed(tmp_path / "again", recorded, asked=asked) as (url, kept, _), httpx.Client(timeout=300) as client:
         failed = []
 
         def wait():
@@ -215,9 +215,9 @@ def test_the_end_of_an_episode_ends_who_waits(tmp_path):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        assert asked.wait(30)
+        assert asked.wait(300)
         kept()
-        thread.join(30)
+        thread.join(300)
         assert not thread.is_alive()
         assert failed
 

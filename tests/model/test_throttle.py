@@ -52,7 +52,7 @@ def test_so_many_are_inside_and_the_others_come_in_their_order():
             inside.append(number)
             most.append(len(inside))
         came[number].set()
-        leave[number].wait(30)
+        leave[number].wait(300)
         with lock:
             inside.remove(number)
         turnstile.leave()
@@ -61,11 +61,11 @@ def test_so_many_are_inside_and_the_others_come_in_their_order():
     for number, thread in enumerate(threads):
         thread.start()
         if number < 2:
-            assert came[number].wait(30)
+            assert came[number].wait(300)
     for number in range(6):
         leave[number].set()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert (max(most), len(most)) == (2, 6)
 
 
