@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from scoresheet.pack.folder import Pack
 from scoresheet.publish import audit, bundle, run_folder
+from scoresheet.publish.trajectories import Trajectories
 from tests.e2e.test_models import SCORESHEET, TURNS, run
 from tests.run import atif
 
@@ -136,6 +138,8 @@ def test_verify_folds_model_calls_again(seen):
     done = verified(folder / "run", folder / "pack")
     assert done.returncode == 0, done.stdout
     assert "model calls, tokens and controls: folded again from 3 model.jsonl" in done.stdout
+    assert "trajectories: 3 made again, byte for byte" in done.stdout
+    assert "trajectories: made again only with the pack" in verified(folder / "run").stdout
 
 
 def test_an_edited_token_figure_is_named(seen, edited):
@@ -163,6 +167,26 @@ def test_an_edited_exchange_is_named(edited):
 def test_an_exchange_that_is_gone_is_named(edited):
     (edited / "episodes" / "warm" / "0.0" / "model.jsonl").unlink()
     assert "its model calls episodes/warm/0.0/model.jsonl are not there" in verified(edited).stdout
+
+
+def test_an_edited_trajectory_is_named(seen, edited):
+    place = "episodes/stream/0.0/trajectory.json"
+    rewrite(edited / place, b'"status":200', b'"status":201')
+    done = verified(edited, seen[0] / "pack")
+    assert done.returncode == 1
+    assert f"{place}: stream 0.0: not what its calls and model calls give" in done.stdout
+    (edited / place).unlink()
+    done = verified(edited, seen[0] / "pack")
+    assert done.returncode == 0
+    assert "trajectories: not all are there" in done.stdout
+
+
+def test_trajectories_of_another_version_are_not_compared(seen):
+    folder, _, _ = seen
+    plan, pack = run_folder.plan_of(folder / "run"), Pack.open(folder / "pack")
+    assert Trajectories(folder / "run", plan, pack).comparable
+    older = plan.model_copy(update={"versions": {"scoresheet": "0.0.1"}})
+    assert not Trajectories(folder / "run", older, pack).comparable
 
 
 def test_a_bundle_holds_model_calls_and_trajectories_by_digest(seen, tmp_path):

@@ -28,6 +28,7 @@ from scoresheet.pack.freeze import MANIFEST
 from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, run_folder
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
+from scoresheet.publish.trajectories import Trajectories
 from scoresheet.run import judgments, model_calls, oracle
 from scoresheet.run.baselines import FOLDER
 from scoresheet.run.proof import Proofs
@@ -171,6 +172,8 @@ class _Work:
     places: _Places = field(default_factory=_Places)
     run: RunFolder | None = None
     report: Report | None = None
+    trajectories: Trajectories | None = None
+    """`None` where they can't be made again."""
     _plan: RunPlan | None = None
     _rows: int = -1
     """Descriptor of rows.jsonl."""
@@ -211,6 +214,9 @@ class _Work:
     def rows(self, plan: RunPlan) -> None:
         """Everything of the run but its episodes, and where each row stands."""
         self._check_pack(plan)
+        if self.pack is not None and self.bundle is None:
+            found = Trajectories(self.folder, plan, self.pack)
+            self.trajectories = found if found.comparable else None
         with suppress(OSError):  # told by the report
             self._rows = os.open(self.folder / ROWS, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -251,6 +257,8 @@ class _Work:
         if models and not by_digest and row.exit_reason != "harness_error":
             with suppress(OSError), (self.folder / folder / MODEL_LOG).open("rb") as log:  # told by the fold
                 fold.model(log, self._controls(), plan.limits.max_tool_calls)
+        if self.trajectories is not None:
+            self.take(self.trajectories.check(row, folder))
         self._model_logs += row.model_sha256 is not None
         self.take(fold.findings())
         self._folded += row.exit_reason != "harness_error"
@@ -485,6 +493,14 @@ class _Work:
         if plan.model_replayed is not None:
             name = plan.model_replayed.recording_sha256[:12]
             self.unchecked.append(f"the recording {name}… that answered in the model's place: it is another run's")
+        told = self.trajectories
+        if told is not None and told.same:
+            self.checked.append(f"trajectories: {told.same} made again, byte for byte")
+        if self.bundle is None and (told is None or told.absent):
+            why = (
+                "made again only with the pack, by the version that wrote them" if told is None else "not all are there"
+            )
+            self.unchecked.append(f"trajectories: {why}")
         if self.kind == "bundle" and (self.folder / OUTPUTS).exists():
             with (self.folder / OUTPUTS).open("rb") as file:
                 count = sum(1 for _ in file)

@@ -6,7 +6,7 @@ Steps are written as they are folded, one a line. None has a time: the same call
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,9 +73,10 @@ class _Open:
 class Trajectory:
     """A trajectory being written: `spoke` for every model call, in the order in which they began, then `end`."""
 
-    def __init__(self, about: About, tape: Tape, calls: Sequence[CallRecord]) -> None:
+    def __init__(self, about: About, tape: Tape, calls: Iterable[CallRecord]) -> None:
         self._about, self._tape = about, tape
-        self._calls = deque(calls)
+        self._calls = iter(calls)
+        self._call = next(self._calls, None)
         self._counts: dict[tuple[str, str | None], int] = {}
         self._waiting: deque[_Open] = deque()
         self._questions: set[str] = set()
@@ -190,8 +191,9 @@ class Trajectory:
     # what the replay answered
 
     def _until(self, moment: float) -> Iterator[bytes]:
-        while self._calls and self._calls[0].at_s < moment:
-            yield from self._called(self._calls.popleft())
+        while self._call is not None and self._call.at_s < moment:
+            yield from self._called(self._call)
+            self._call = next(self._calls, None)
 
     def _called(self, call: CallRecord) -> Iterator[bytes]:
         if call.outcome == _MALFORMED:
@@ -314,7 +316,7 @@ class Trajectory:
 
 
 def written(
-    about: About, tape: Tape, calls: Sequence[CallRecord], spoken: Iterable[tuple[Entry, Exchange]] = ()
+    about: About, tape: Tape, calls: Iterable[CallRecord], spoken: Iterable[tuple[Entry, Exchange]] = ()
 ) -> Iterator[bytes]:
     """The whole file in pieces; `spoken`: the model calls, in the order in which they began."""
     made = Trajectory(about, tape, calls)
