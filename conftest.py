@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
@@ -22,6 +23,11 @@ HOUSE = Path(__file__).parent
 
 # A shell that starts the tests in the background ignores SIGINT for them, and so would every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A fresh clone has no cache of hypothesis', and a loaded machine is slow: neither is what a property is about.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def lay_folder(namespace: dict[str, Any]) -> None:
