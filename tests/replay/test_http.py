@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +24,9 @@ from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.task import Call
 from scoresheet.documents.tool import Tool
 from scoresheet.pack.toolbox import Toolbox
-from scoresheet.replay.http import CALL_DOOR, ReplayServer
+from scoresheet.replay.http import CALL_DOOR, Elsewhere, ReplayServer
 from scoresheet.replay.journal import CallJournal, body_text, read_back
-from scoresheet.replay.session import Session, Tape
+from scoresheet.replay.session import Hit, Miss, Recorded, Session, Tape
 from tests.replay.recordings import JSON, call, call_v1, tape, task, tool
 
 
@@ -50,12 +51,14 @@ class World:
         self.listening = {name: socket.create_server(("127.0.0.1", 0)) for name in ("api", CALL_DOOR)}
 
     @contextlib.contextmanager
-    def serve(self, replayed: Tape | Session, listen: bool = False) -> Iterator[Any]:
+    def serve(
+        self, replayed: Tape | Session, listen: bool = False, elsewhere: Elsewhere | None = None
+    ) -> Iterator[Any]:
         session = replayed if isinstance(replayed, Session) else Session(replayed)
         on_call = self.every.append if listen else None
         journal = CallJournal(self.path)
         with self.server.episode(
-            self.listening, {"api": "api"}, session, journal, on_call, on_refusal=self.refused.append
+            self.listening, {"api": "api"}, session, journal, on_call, self.refused.append, elsewhere=elsewhere
         ) as view:
             yield view
 
@@ -746,3 +749,86 @@ def test_no_bytes_harm_the_server(server: ReplayServer, tmp_path_factory: Any, p
     assert world.lines()[-1].outcome == "hit"
     for listening in world.listening.values():
         listening.close()
+
+
+# -- asked elsewhere (`serve --accept-new`)
+
+
+def found_live(missed: Miss, text: str = "live") -> Hit:
+    live = call("GET", "/live", text=text)
+    return Hit(Recorded(0, missed.fingerprint, live), False, missed.verdict, accepted=True)
+
+
+def test_what_is_missing_is_asked_elsewhere_and_its_connection_answers_in_order(world: World) -> None:
+    with world.serve(tape(recorded()), elsewhere=found_live):
+        sent = get("/a") + get("/new") + get("/a") + post("/new", b"x") + get("/a", CLOSE)
+        answers = world.exchange(sent)
+    assert [part[:4] for part in answers.split(b"\r\n\r\n")[1:]] == [b"{}HT", b"live", b"{}HT", b"live", b"{}"]
+    assert answers.count(b"HTTP/1.1 200 OK") == 5
+    assert [(line.path, line.outcome, line.status) for line in world.lines()] == [
+        ("/a", "hit", 200),
+        ("/new", "accepted", 200),
+        ("/a", "hit", 200),
+        ("/new", "accepted", 200),
+        ("/a", "hit", 200),
+    ]
+
+
+def test_others_are_answered_while_one_waits_for_elsewhere(world: World) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(missed: Miss) -> Hit:
+        asked.set()
+        assert go_on.wait(300)
+        return found_live(missed)
+
+    with world.serve(tape(recorded()), elsewhere=slow), world.connect() as waiting:
+        waiting.sendall(get("/new") + get("/a", CLOSE))
+        assert asked.wait(300)
+        assert world.exchange(get("/a", CLOSE)).endswith(b"{}")
+        go_on.set()
+        assert read_all(waiting).count(b"HTTP/1.1 200 OK") == 2
+    assert [line.outcome for line in world.lines()] == ["hit", "accepted", "hit"]
+
+
+def test_a_client_that_goes_while_elsewhere_is_asked_and_an_end_meanwhile_harm_nobody(world: World) -> None:
+    asked, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(missed: Miss) -> Hit:
+        asked.release()
+        assert go_on.wait(300)
+        return found_live(missed)
+
+    with world.serve(tape(recorded()), elsewhere=slow):
+        with world.connect() as gone:
+            gone.sendall(get("/new"))
+            assert asked.acquire(timeout=300)
+        waiting = world.connect()
+        waiting.sendall(get("/new"))
+        assert asked.acquire(timeout=300)
+        assert world.exchange(get("/a", CLOSE)).endswith(b"{}")
+    with waiting, contextlib.suppress(ConnectionResetError):
+        assert read_all(waiting) == b""
+    go_on.set()
+    assert [line.path for line in world.lines()] == ["/a"]
+
+
+def test_what_nobody_knows_elsewhere_is_a_miss_as_ever(world: World) -> None:
+    with world.serve(tape(recorded()), elsewhere=lambda _: None):
+        assert b"unrecorded_call" in world.exchange(get("/new", CLOSE))
+    assert [(line.outcome, line.kind) for line in world.lines()] == [("miss", "no_match")]
+
+
+def test_a_client_that_waits_for_100_continue_gets_it_after_an_answer_from_elsewhere(world: World) -> None:
+    with world.serve(tape(recorded(), call("POST", "/pay", {"a": 1})), elsewhere=found_live), world.connect() as client:
+        client.sendall(get("/new") + post("/pay", b"", "Expect: 100-continue").replace(b"Content-Length: 0", MEDIA_7))
+        got = b""
+        while b"100 Continue" not in got:
+            got += client.recv(65536)
+        assert got.index(b"200 OK") < got.index(b"100 Continue")
+        client.sendall(b'{"a":1}')
+        client.shutdown(socket.SHUT_WR)
+        assert b"200 OK" in read_all(client)
+
+
+MEDIA_7 = b"Content-Type: application/json\r\nContent-Length: 7"
