@@ -69,7 +69,7 @@ def pack(
     value.pop("limits", None)
     path.write_text(json.dumps(value))
     frozen = [SCORESHEET, "freeze", str(folder), "--timeout-s", str(timeout_s)]
-    subprocess.run(frozen, check=True, capture_output=True, timeout=60)
+    subprocess.run(frozen, check=True, capture_output=True, timeout=300)
     card = yaml.safe_load((folder / "card.yaml").read_text())
     card["controls"] |= {"network": "model_only", "model": "stub-model", "wall_clock_s": timeout_s, **controls}
     (folder / "card.yaml").write_text(json.dumps(card))

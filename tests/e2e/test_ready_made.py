@@ -89,8 +89,8 @@ def refused(agent, pack, folder, *more):
         str(folder / "run"),
         "--draft",
     ]
-    environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=60, env=environment, cwd=folder)
+    environment = {"PATH": str(folder), "LANG": "C.UTF-8"}  # where none of them is installed
+    done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=300, env=environment, cwd=folder)
     assert not (folder / "run").exists()
     return done
 

@@ -158,7 +158,7 @@ def test_a_python_agent_takes_no_module_from_the_folder_that_it_works_in(tmp_pat
     )
     words = [sys.executable, "-c", ready._RUN, "agent_package", "-t", "x"]
     environment = {"PYTHONPATH": str(tmp_path / "lib")}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout == "nothing ['-t', 'x']\n", done.stderr
 
 

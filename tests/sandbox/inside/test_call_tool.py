@@ -37,7 +37,7 @@ def door():
 
 def called(url, *words):
     command = [sys.executable, "-I", "-S", call_tool.__file__, *words]
-    return subprocess.run(command, env={"SCORESHEET_CALL_URL": url}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env={"SCORESHEET_CALL_URL": url}, capture_output=True, text=True, timeout=300)
 
 
 def test_a_tool_is_called_by_its_name_with_arguments_as_they_are(door):

@@ -58,7 +58,7 @@ def ran(folder, code, said="", **more):
     environment["SCORESHEET_TASK"] = str(folder / "task.json")
     options = json.dumps({"code": code, "said": said, **more})
     words = [sys.executable, "-I", "-S", "-B", ready_host.__file__, str(folder / "agent.py"), options, sys.executable]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     return done, answer.read_text() if answer.exists() else None
 
 
