@@ -6,8 +6,9 @@ pipe, and of a large file only the head is read.
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ class Attempt:
     offset: int
     """Of its line in rows.jsonl, and the line's length."""
     length: int
+    of: int = 1
+    """Attempts that there are at its repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +77,13 @@ class Open:
     def details(self, attempts: Sequence[Attempt]) -> Iterator[dict[str, Any]]:
         """What `page.episodes.attempt` gives of each, read one after another."""
         characters = episodes.room(len(self.attempts))
-        counts: dict[tuple[str, int], int] = {}
-        for each in self.attempts:
-            counts[each.task_id, each.repeat] = counts.get((each.task_id, each.repeat), 0) + 1
         with (self.path / ROWS).open("rb") as rows:
             for each in attempts:
                 rows.seek(each.offset)
                 row = Row.from_bytes(rows.read(each.length), ROWS)
                 expected = self._expected(each.task_id)
                 found = look(self.path, each.task_id, each.repeat, each.attempt, characters)
-                of = counts[each.task_id, each.repeat]
-                yield episodes.attempt(row, of, each.fate, found, expected, characters)
+                yield episodes.attempt(row, each.of, each.fate, found, expected, characters)
 
     def _expected(self, task_id: str) -> Expected:
         if self.pack is None:
@@ -155,7 +154,9 @@ def _attempts(path: Path, found: RunFolder) -> list[Attempt]:
                     len(data),
                 )
             )
-    return sorted(seen, key=lambda each: (each.task_id.encode(), each.repeat, each.attempt))
+    tries = Counter((each.task_id, each.repeat) for each in seen)
+    counted = (replace(each, of=tries[each.task_id, each.repeat]) for each in seen)
+    return sorted(counted, key=lambda each: (each.task_id.encode(), each.repeat, each.attempt))
 
 
 def look(path: Path, task_id: str, repeat: int, attempt: int, characters: int) -> Found:
@@ -186,7 +187,8 @@ def _text(folder: int, name: str, most: int) -> Text | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             return Text(b"", 0, "not shown: not a regular file")
-        return Text(os.read(file, most), status.st_size)
+        head = os.read(file, min(most, status.st_size))  # room is made for as many bytes as are asked for
+        return Text(head, status.st_size)
     finally:
         os.close(file)
 
