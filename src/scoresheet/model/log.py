@@ -21,9 +21,9 @@ class ModelLog:
         self._size = 0
         self._ended = False
 
-    def start(self) -> None:
-        """The agent starts now: every later time counts from here, as those of calls.jsonl do."""
-        self._zero = time.monotonic()
+    def start(self, moment: float) -> None:
+        """The agent started then, by the monotonic clock: later times count from there, as those of calls.jsonl do."""
+        self._zero = moment
 
     def elapsed(self) -> float:
         """Seconds since the start."""

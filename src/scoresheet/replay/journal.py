@@ -42,9 +42,10 @@ class CallJournal:
         self._failed: OSError | None = None
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def start(self) -> None:
-        """The agent starts now: `at_s` of every later line counts from here."""
+    def start(self) -> float:
+        """The agent starts now: `at_s` of every later line counts from here. The moment, by the clock."""
         self._zero = self._clock()
+        return self._zero
 
     def add(self, tail: bytes, repeat: bool = False) -> bytes:
         """Append the line that ends in `tail`, and return it."""

@@ -136,8 +136,7 @@ def _run(
         ):
             launch = _launch(spec, opened, limits, hosts)
             with watch(opened):
-                journal.start()
-                called.start()
+                called.start(journal.start())
                 if hosts is not None:
                     hosts.names.start()
                 ended = opened.start(launch)

@@ -182,10 +182,10 @@ class Watch:
         self._lock = threading.Lock()
         self._tool_calls = 0
 
-    def start(self) -> None:
-        """The agent starts now."""
+    def start(self, moment: float) -> None:
+        """The agent started then, by the monotonic clock."""
         if self.log is not None:
-            self.log.start()
+            self.log.start(moment)
 
     def screen(self, asked: Asked) -> str | None:
         """Why a request is not sent."""
