@@ -269,6 +269,7 @@ class Trial:
         assert self.agent.shell is not None
         tried = self._run("pagination-v1", ready.SLICE, self.agent.own, [self.agent.shell("true")], cap=3)
         assert (tried.row.success, tried.row.exit_reason) == (0, "tool_cap"), tried.said
+        assert tried.row.model_calls == len(tried.heard) == 4  # nothing is sent after the fourth tool call
         return (
             f"a model that never ends: tool_cap after {tried.row.model_calls} model calls, the card says 3 tool calls"
         )

@@ -181,6 +181,8 @@ class Watch:
         self._opened = opened
         self._lock = threading.Lock()
         self._tool_calls = 0
+        self._over: str | None = None
+        """Why this episode ends: nothing more is sent."""
 
     def start(self, moment: float) -> None:
         """The agent started then, by the monotonic clock."""
@@ -189,6 +191,8 @@ class Watch:
 
     def screen(self, asked: Asked) -> str | None:
         """Why a request is not sent."""
+        if self._over is not None:
+            return self._over
         if self.pinned is None:
             return no_server_tools(asked)
         outside = self.pinned.outside(asked)
@@ -225,8 +229,10 @@ class Watch:
         if self.pinned is None or answered is None:
             return
         if self.pinned.outside_calls(answered.calls):
+            self._over = "the model called a tool that the card does not allow"
             self._opened.stop("mismatch")
         elif made > self.pinned.max_tool_calls:
+            self._over = "the model called more tools than the card allows"
             self._opened.stop("tool_cap")
 
 
