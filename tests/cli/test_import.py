@@ -253,3 +253,20 @@ def test_a_task_without_an_answer_is_imported_and_said_to_have_none(tmp_path, ca
     code, _, err = bring(capsys, "har", PASTRIES, *arguments)
     assert code == 0
     assert "the task has no expected answer" in err
+
+
+def test_states_are_written_down_when_they_are_wanted(tmp_path, capsys):
+    def read(number, answer):
+        one = entry(number, path="/order", answer=answer)
+        one["request"] = {"method": "GET", "url": "https://pay.test/order", "bodySize": 0, "headers": []}
+        return one
+
+    har = write(tmp_path / "a.har", read(1, '{"paid": false}'), entry(2), read(3, '{"paid": true}'))
+    code, _, err = bring(capsys, "har", har, *common(tmp_path / "pack"), "--states")
+    assert code == 0
+    assert "  states of PAY_TEST: start, write-1\n" in err
+    assert [call.state and call.state.requires for call in task_of(tmp_path / "pack").calls] == [
+        "start", "start", "write-1",
+    ]  # fmt: skip
+    bring(capsys, "har", har, *common(tmp_path / "plain"))
+    assert task_of(tmp_path / "plain").scenarios == {}

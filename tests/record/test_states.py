@@ -4,7 +4,8 @@ import pytest
 
 from scoresheet.documents.tool import CALL, Request, Response
 from scoresheet.record.exchange import Exchange
-from scoresheet.record.states import infer
+from scoresheet.record.states import Told, infer
+from scoresheet.record.states import told as told_states
 
 
 def told(*calls, reading=()):
@@ -81,3 +82,21 @@ def test_a_service_whose_answers_did_not_change_gets_no_scenario_beside_one_whos
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_reading_never_leads_on(method):
     assert told((method, "/o", "a"), (method, "/p", "b"), (method, "/o", "c")) == ({}, ["", "", ""])
+
+
+def test_states_that_another_tool_told_keep_their_names_as_far_as_a_pack_can_hold_them():
+    calls = [
+        Told("Zürich list", "Started", "état 1!"),
+        None,
+        Told("Zürich list", "état 1?", None),
+        Told("b", None, None),
+    ]
+    found = told_states(calls, "Started")
+    assert found.scenarios == {"Z-rich-list": ["Started", "tat-1", "tat-1-2"]}
+    assert found.calls == (
+        {"scenario": "Z-rich-list", "requires": "Started", "sets": "tat-1"},
+        None,
+        {"scenario": "Z-rich-list", "requires": "tat-1-2"},
+        None,
+    )
+    assert told_states([Told("!!!", "?", "x" * 99)], "Started").scenarios == {"state": ["Started", "state", "x" * 60]}

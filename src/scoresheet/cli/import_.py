@@ -28,6 +28,7 @@ _SHOWN = 10
 @click.option("--compare", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help="A repeat of the work.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Let a member not count: /json/nonce, /query/t.")
 @click.option("--not-secret", multiple=True, metavar="NAME", help="A member of this name is no credential.")
+@click.option("--states", is_flag=True, help="Say which answers changed with what was written before.")
 @click.option("--replace", is_flag=True, help="Import a task anew.")
 @click.option("--strict", is_flag=True, help="Import nothing when an entry can't be.")
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
@@ -42,6 +43,7 @@ def command(
     compare: tuple[Path, ...],
     ignore: tuple[str, ...],
     not_secret: tuple[str, ...],
+    states: bool,
     replace: bool,
     strict: bool,
     as_json: bool,
@@ -84,7 +86,7 @@ def command(
         raise Usage("no file to import", "FILE", "name the recordings")
     answer = {} if expected is None else expected_of(expected, "--expected")
     hosts = tuple(map(Host.parse, upstreams))
-    settings = Settings(pack, task, prompt, answer, hosts, ignore, not_secret, replace, strict)
+    settings = Settings(pack, task, prompt, answer, hosts, ignore, not_secret, replace, strict, states)
     imported = bring_in(kind, sources(kind, files), settings, sources(kind, compare))
     if as_json:
         click.echo(json.dumps(imported.as_json(), indent=2, ensure_ascii=False))
@@ -107,6 +109,8 @@ def _tell(imported: "Import") -> None:
     """What a person must know beside the line."""
     for name, host in imported.upstreams.items():
         say(f"  upstream {name}: {host}")
+    for scenario, names in imported.scenarios.items():
+        say(f"  states of {scenario}: {', '.join(names)}")
     _tell_left_out(imported.left_out)
     for what, count in imported.changed:
         say(f"  changed in {count}: {what}")

@@ -11,7 +11,7 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import CALL, Tool
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import mcp_calls
-from scoresheet.record import commit, recorded
+from scoresheet.record import commit, recorded, states
 from scoresheet.record import tools as inference
 from scoresheet.record.exchange import Exchange
 from scoresheet.record.importers import volatile
@@ -44,6 +44,8 @@ class Settings:
     replace: bool = False
     strict: bool = False
     """Refuse the import when an entry can't be carried over."""
+    states: bool = False
+    """Write down the states that the calls went through, where the files tell of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Import:
     warnings: tuple[Finding, ...]
     files: tuple[str, ...]
     """Files of the pack that changed."""
+    scenarios: Mapping[str, JsonValue]
+    """Scenario → its states, of the task."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The facts for `--json`."""
@@ -92,6 +96,7 @@ class Import:
             ],
             "warnings": [str(warning) for warning in self.warnings],
             "files": list(self.files),
+            **({"scenarios": dict(self.scenarios)} if self.scenarios else {}),
         }
 
 
@@ -109,7 +114,7 @@ def bring_in(kind: Format, sources: Sequence[Source], settings: Settings, compar
     prompt = settings.prompt or gathered.prompt
     if not prompt:
         raise Usage("the files do not say what the agent was asked", "import", "give it by --prompt")
-    sent, redaction, left_out = _redacted(gathered, settings)
+    places, sent, redaction, left_out = _redacted(gathered, settings)
     _nothing_secret(prompt, settings.expected, gathered.tools, redaction, settings.task_id)
     if not sent:
         raise _nothing(left_out)
@@ -120,7 +125,17 @@ def bring_in(kind: Format, sources: Sequence[Source], settings: Settings, compar
     with commit.locked(settings.pack):
         files = commit.read(settings.pack)
         offered = _offered(gathered, files, sent)
-        draft = recorded.Draft(settings.task_id, prompt, settings.expected, sent, redaction, gathered.hosts, offered)
+        draft = recorded.Draft(
+            settings.task_id,
+            prompt,
+            settings.expected,
+            sent,
+            redaction,
+            gathered.hosts,
+            offered,
+            with_states=settings.states,
+            told=_told(gathered, places),
+        )
         changes = recorded.add(draft, files, settings.replace)
         commit.write(settings.pack, changes.files)
     suggestions = volatile.suggest(sent, [other.exchanges for other in others])
@@ -137,6 +152,7 @@ def bring_in(kind: Format, sources: Sequence[Source], settings: Settings, compar
         tuple(each for each in suggestions if each.rule not in settings.ignore),
         (*changes.findings, *_warnings(settings, gathered, sent, others, compared)),
         tuple(sorted(changes.files)),
+        changes.scenarios,
     )
 
 
@@ -201,8 +217,17 @@ def _gathered(kind: Format, files: Sequence[Source], settings: Settings) -> Gath
     return intake.gathered()
 
 
-def _redacted(gathered: Gathered, settings: Settings) -> tuple[tuple[Exchange, ...], Redaction, tuple[Finding, ...]]:
-    """The exchanges without credentials; those from which one can't be taken out are left out, and said so."""
+def _told(gathered: Gathered, places: Sequence[str]) -> states.States | None:
+    """The states that the files tell of the exchanges that stood at `places`; `None` when they tell of none."""
+    if not gathered.states:
+        return None
+    return states.told([gathered.states.get(place) for place in places], gathered.first_state)
+
+
+def _redacted(
+    gathered: Gathered, settings: Settings
+) -> tuple[tuple[str, ...], tuple[Exchange, ...], Redaction, tuple[Finding, ...]]:
+    """Places and exchanges without credentials; those from which one can't be taken out are left out, and said so."""
     left_out = list(gathered.left_out)
     kept = list(zip(gathered.places, gathered.exchanges, strict=True))
     known = gathered.secrets
@@ -223,7 +248,7 @@ def _redacted(gathered: Gathered, settings: Settings) -> tuple[tuple[Exchange, .
         for each in redaction.replaced
     )
     redaction = dataclasses.replace(redaction, replaced=placed)
-    return tuple(exchange for _, exchange in kept), redaction, tuple(left_out)
+    return tuple(where for where, _ in kept), tuple(exchange for _, exchange in kept), redaction, tuple(left_out)
 
 
 def _placed(where: str, places: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -16,6 +17,7 @@ from scoresheet.documents.tool import Request, RequestCopy, Response, Tool
 from scoresheet.errors import Finding, Refused
 from scoresheet.pack import body as bodies
 from scoresheet.pack import fingerprint
+from scoresheet.pack import states as rules
 from scoresheet.pack.toolbox import Toolbox
 from scoresheet.record import states
 from scoresheet.record import tools as inference
@@ -41,8 +43,10 @@ class Draft:
     """Tools that a description of the API names: the task offers them all."""
     members: Mapping[str, JsonValue] = field(default_factory=dict)
     """More members of the task file: `tags`, `origin`, `limits`…"""
-    states: bool = False
+    with_states: bool = False
     """Write down the states that the calls went through (`states.infer`)."""
+    told: states.States | None = None
+    """The states that another tool's recording says the calls went through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,9 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
     by_name = [tool.name for tool in draft.offered if tool.http is None]  # in the order in which a server lists them
     mine = [*by_name, *sorted((used | {tool.name for tool in draft.offered}) - set(by_name))]
     task = _task(draft, mine, texts, toolbox)
+    problems = tuple(rules.findings(path, Task.from_value(task, path)))
+    if problems:
+        task = _task(dataclasses.replace(draft, told=None, with_states=False), mine, texts, toolbox)
     changed: dict[str, bytes | None] = {path: canonical.pretty(task)}
     changed |= {f"tools/{name}.json": text for name, text in texts.items()}
     gone = {tool.name for tool in known} - texts.keys()
@@ -98,7 +105,11 @@ def add(draft: Draft, files: Mapping[str, bytes], replace: bool = False) -> Chan
     changed[MANIFEST] = _manifest(files.get(MANIFEST), draft.upstreams)
     made = Task.from_value(task, path)
     _round_trip(path, draft.sent, draft.redaction.exchanges, made.calls, toolbox)
-    findings = tuple(
+    unplayed = tuple(
+        Finding("import-states", each.where, f"no states, only an order of the answers: {each.what}", _EDIT, "warning")
+        for each in problems[:1]
+    )
+    findings = unplayed + tuple(
         Finding("record-schema", f"{request.method} {request.target}", what, _WIDEN, "warning")
         for request, what in inference.unfit(tools, (exchange.request for exchange in draft.sent))
     )
@@ -145,6 +156,7 @@ def append(
     return Changes(kept, (tool.name,) if tool is not None else (), ())
 
 
+_EDIT = "write the states into the task, if its calls need them"
 _WIDEN = "widen inputSchema in the tool's file, when the call is right"
 
 
@@ -191,15 +203,18 @@ def _task(draft: Draft, names: Sequence[str], texts: Mapping[str, bytes], toolbo
         "tools": [_reference(name, texts[name]) for name in names],
         "calls": calls,
         "expected": dict(draft.expected),
-        **(_with_states(draft, calls, toolbox) if draft.states else {}),
+        **_with_states(draft, calls, toolbox),
         **draft.members,
     }
 
 
 def _with_states(draft: Draft, calls: Sequence[dict[str, JsonValue]], toolbox: Toolbox) -> dict[str, JsonValue]:
     """The task's scenarios; each call is given what it says of them."""
+    if draft.told is None and not draft.with_states:
+        return {}
     reading = frozenset(name for name, tool in toolbox.by_name.items() if _reads(tool))
-    found = states.infer(draft.redaction.exchanges, [call["request_fingerprint"] for call in calls], reading)
+    fingerprints = [call["request_fingerprint"] for call in calls]
+    found = draft.told or states.infer(draft.redaction.exchanges, fingerprints, reading)
     for call, state in zip(calls, found.calls, strict=True):
         if state is not None:
             call["state"] = state

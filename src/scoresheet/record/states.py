@@ -5,6 +5,7 @@ answered otherwise in another state requires the state in which it was recorded.
 a state in which such a request was not recorded, the replay has no answer.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,15 @@ FIRST = "start"
 MCP = "mcp"
 """The scenario of the tools that have no HTTP."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "QUERY", "TRACE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a recording of another tool says of one call: names as they stand there."""
+
+    scenario: str
+    requires: str | None
+    sets: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,37 @@ def infer(exchanges: Sequence[Exchange], fingerprints: Sequence[str], reading: f
         else:
             calls.append(None)
     return States(scenarios, tuple(calls))
+
+
+def told(calls: Sequence[Told | None], first: str) -> States:
+    """The states that another tool told, each episode beginning in `first`; names become such as a pack can hold."""
+    scenarios: dict[str, list[str]] = {}
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    found: list[dict[str, JsonValue] | None] = []
+    for call in calls:
+        if call is None or call.requires is call.sets is None:
+            found.append(None)
+            continue
+        scenario = _name(call.scenario, names[""])
+        known = names[f"of {scenario}"]
+        states = scenarios.setdefault(scenario, [_name(first, known)])
+        state: dict[str, JsonValue] = {"scenario": scenario}
+        for member, name in (("requires", call.requires), ("sets", call.sets)):
+            if name is not None:
+                state[member] = _name(name, known)
+                if state[member] not in states:
+                    states.append(state[member])
+        found.append(state)
+    return States(dict(scenarios), tuple(found))
+
+
+def _name(text: str, known: dict[str, str]) -> str:
+    """A name that a pack can hold, the same for the same text and for no other."""
+    if text not in known:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:60] or "state"
+        candidates = [plain, *(f"{plain}-{number}" for number in range(2, 1000))]
+        known[text] = next(each for each in candidates if each not in known.values())
+    return known[text]
 
 
 def _steps(exchanges: Sequence[Exchange], fingerprints: Sequence[str], reading: frozenset[str]) -> Sequence[_Step]:

@@ -50,6 +50,49 @@ def test_states_of_a_scenario_are_answered_in_their_order():
     assert [each.response.body for each in wire(late, early).exchanges] == [b"one", b"two"]
 
 
+def test_a_scenario_becomes_one_of_the_task_and_is_played_by_its_states(tmp_path):
+    todo = {"scenarioName": "To do list", "requiredScenarioState": "Started"}
+    added = {"scenarioName": "To do list", "requiredScenarioState": "Item added!"}
+    mappings = [
+        mapping({"url": "/todo"}, {"body": "milk, paper"}, **added),
+        mapping({"url": "/todo"}, {"body": "milk"}, **todo),
+        mapping(
+            {"method": "POST", "url": "/todo", "bodyPatterns": [{"equalTo": "paper"}]},
+            {"status": 201},
+            newScenarioState="Item added!",
+            **todo,
+        ),
+        mapping({"url": "/help"}, {"body": "help"}),
+    ]
+    (tmp_path / "todo.json").write_text(json.dumps({"mappings": mappings}))
+    done = imported("wiremock", (tmp_path / "todo.json",), tmp_path / "pack", hosts=HOST)
+    assert done.scenarios == {"To-do-list": ["Started", "Item-added"]}
+    assert [warning.rule for warning in done.warnings] == []
+    task = replays(tmp_path / "pack", tmp_path / "run")
+    told = [(call.request.method, call.request.path, call.state and call.state.as_json()) for call in task.calls]
+    first, then = {"requires": "Started"}, {"requires": "Item-added"}
+    name = {"scenario": "To-do-list"}
+    assert told == [
+        ("GET", "/todo", name | first),
+        ("POST", "/todo", name | first | {"sets": "Item-added"}),
+        ("GET", "/help", None),
+        ("GET", "/todo", name | then),
+    ]
+
+
+def test_a_scenario_whose_write_was_left_out_is_an_order_of_answers_and_says_so(tmp_path):
+    real = CORPUS / "wiremock" / "several-mappings-scenario.json"
+    mappings = json.loads(real.read_text())["mappings"]
+    mappings[2]["response"] = {"body": "later"}
+    (tmp_path / "todo.json").write_text(json.dumps({"mappings": mappings}))
+    done = imported("wiremock", (tmp_path / "todo.json",), tmp_path / "pack", hosts=HOST)
+    assert rules(done) == ["import-pattern"]
+    assert [warning.rule for warning in done.warnings] == ["import-states"]
+    assert "no call leads to the state 'Cancel-newspaper-item-added' from 'Started'" in done.warnings[0].what
+    task = replays(tmp_path / "pack", tmp_path / "run")
+    assert (task.scenarios, [call.response_bytes for call in task.calls][-1]) == ({}, "later")
+
+
 def test_of_two_mappings_for_one_request_the_first_by_priority_and_the_newest_answers():
     result = wire(mapping(response={"body": "old"}), mapping(response={"body": "new"}), mapping(priority=9))
     assert [each.response.body for each in result.exchanges] == [b"new"]

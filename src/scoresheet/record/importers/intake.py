@@ -19,6 +19,7 @@ from scoresheet.pack import mcp_calls
 from scoresheet.record.exchange import Exchange, codings, header, readable
 from scoresheet.record.importers.hosts import Hosts
 from scoresheet.record.importers.shape import LeftOut, obj
+from scoresheet.record.states import Told
 
 _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "upgrade", "expect", "trailer", "transfer-encoding"}
@@ -61,6 +62,10 @@ class Gathered:
     """Credentials that the files name as such outside of requests and answers."""
     prompt: str
     """What the agent was asked, when the file says so."""
+    states: Mapping[str, Told] = field(default_factory=dict)
+    """Where an exchange stood → what the file says of its state."""
+    first_state: str = ""
+    """The state that scenarios of this format begin in."""
 
 
 class Intake:
@@ -71,6 +76,8 @@ class Intake:
         self.prompt = ""
         self.listed = False
         """Whether the file names every tool that there was: a call of another one was refused by the server itself."""
+        self.first_state = ""
+        self._states: dict[str, Told] = {}
         self._kept: list[tuple[str, Exchange]] = []
         self._tools: dict[str, Tool] = {}
         self._left_out: list[Finding] = []
@@ -91,6 +98,8 @@ class Intake:
             tuple(sorted(self._changed.items())),
             tuple(dict.fromkeys(self._secrets)),
             self.prompt,
+            self._states,
+            self.first_state,
         )
 
     def _was_offered(self, where: str, exchange: Exchange) -> bool:
@@ -121,6 +130,10 @@ class Intake:
     def change(self, what: str) -> None:
         """Something of an entry is not as it stood."""
         self._changed[what] += 1
+
+    def state(self, where: str, scenario: str, requires: str | None, sets: str | None) -> None:
+        """An entry is answered in one state of a scenario, and leads to another."""
+        self._states[where] = Told(scenario, requires, sets)
 
     def tool(self, where: str, value: JsonValue) -> None:
         """A tool that the file describes, in MCP's shape; the last description of a name counts. Raises `LeftOut`."""

@@ -1,7 +1,8 @@
 """WireMock mappings that stand for one request each: exact URL, exact body. Pure.
 
-A mapping that matches by pattern answers requests that nobody recorded: it is left out. Scenarios become the order of
-the answers. Of mappings for one request, WireMock answers by priority, then by the newest: the others are left out.
+A mapping that matches by pattern answers requests that nobody recorded: it is left out. Scenarios become scenarios of
+the task, and an order of the answers where what leads to a state was left out. Of mappings for one request, WireMock
+answers by priority, then by the newest: the others are left out.
 """
 
 import re
@@ -55,9 +56,13 @@ def read_all(sources: Sequence[Source], intake: Intake) -> None:
             where = f"{source.name}#/mappings/{place}" if len(mappings) > 1 else source.name
             with intake.entry(where):
                 stubs.append(_stub(where, obj(mapping, "the mapping"), len(stubs), source, intake))
+    intake.first_state = _STARTED
     for stub in _ordered(stubs, intake):
         with intake.entry(stub.where):
             _take(stub, intake)
+            scenario, needs, leads = _scenario(stub)
+            if scenario:
+                intake.state(stub.where, scenario, needs, leads)
 
 
 def _stub(where: str, mapping: dict[str, Any], place: int, source: Source, intake: Intake) -> _Stub:
@@ -154,7 +159,6 @@ def _ordered(stubs: list[_Stub], intake: Intake) -> list[_Stub]:
         scenario, needs, _ = _scenario(stub)
         if not scenario:
             return 0, stub.place
-        intake.change("a state of a scenario became a place in the order of the answers")
         return depth[scenario].get(needs or _STARTED, len(stubs)), stub.place
 
     return sorted(kept, key=place)
