@@ -101,6 +101,7 @@ def test_a_row_that_follows_from_its_model_calls_has_no_fault():
     "change",
     [
         {"tokens_in": 201}, {"tokens_out": None}, {"model_calls": 1}, {"model_retries": 1}, {"models": ("other",)},
+        {"model_door_retries": 1}, {"model_usage": ()}, {"model_untold": 1},
         {"controls": {}}, {"violations": ("controls.seed: violated",)}, {"model_unrecorded": ("a call",)},
     ],
 )  # fmt: skip
