@@ -219,3 +219,20 @@ def test_a_v1_task_can_not_be_added_to(tmp_path: Path) -> None:
     (tmp_path / "refund.json").write_text(json.dumps(TASK))
     words = ("serve", tmp_path, "--task", "refund", "--accept-new", "--upstream", "SHOP=http://127.0.0.1:9")
     assert "move the tasks into tasks/" in scoresheet(*words, ok=1).stderr
+
+
+def test_a_call_to_the_real_https_address_is_asked_of_the_service_that_stands_for_it(pack: Path, shop: str) -> None:
+    manifest = {"protocol": "tool-replay-v2", "tasks": {}, "upstreams": {"SHOP": "api.example.com/v1"}}
+    (pack / "manifest.json").write_text(json.dumps(manifest))  # as `record` leaves it
+    with serving(pack, "--accept-new", "--https", "--upstream", f"SHOP={shop}") as served:
+        words = ["curl", "-sS", "--max-time", "300", "-w", " %{http_version}", "https://api.example.com/v1/orders/17"]
+        done = subprocess.run(words, env=served.environment, capture_output=True, text=True, timeout=300)
+        assert done.stderr == ""
+        assert json.loads(done.stdout.removesuffix(" 1.1"))["path"] == "/orders/17"
+        words[-1] = "https://elsewhere.example.com/"
+        gone = subprocess.run(words, env=served.environment, capture_output=True, text=True, timeout=300)
+        assert "response 403" in gone.stderr
+        served.end()
+    assert Shop.asked == ["GET /orders/17"]
+    assert [call["request"]["path"] for call in calls(pack)] == ["/orders/17"]
+    assert json.loads((pack / "manifest.json").read_text())["upstreams"] == {"SHOP": "api.example.com/v1"}

@@ -131,8 +131,8 @@ def _services(accept_new: bool, live: tuple[str, ...]) -> "tuple[Upstream, ...]"
 
 
 def _with_hosts(pack: "Pack", services: "tuple[Upstream, ...]") -> "Pack":
-    """The pack, its manifest naming the services that may be asked too."""
-    hosts = {**pack.manifest.upstreams, **{service.name: service.place for service in services}}
+    """The pack, its manifest naming also the services that it has not recorded yet."""
+    hosts = {**{service.name: service.place for service in services}, **pack.manifest.upstreams}
     return type(pack)(pack.root, pack.manifest.model_copy(update={"upstreams": hosts}), pack.manifest_sha256)
 
 

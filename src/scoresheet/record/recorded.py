@@ -149,7 +149,8 @@ def append(
         references.append(_reference(tool.name, texts[tool.name]))
     task |= {"calls": calls, "tools": references}
     changed[path] = canonical.pretty(task)
-    changed[MANIFEST] = _manifest(files.get(MANIFEST), upstreams)
+    known = canonical.as_object(canonical.loads(files.get(MANIFEST, b"{}"))).get("upstreams", {})
+    changed[MANIFEST] = _manifest(files.get(MANIFEST), {**upstreams, **known})  # recorded hosts stay what they were
     last = Task.from_value(task, path).calls[-1]
     _round_trip(path, (sent,), (clean,), (last,), toolbox)
     kept = {place: data for place, data in changed.items() if files.get(place) != data}
