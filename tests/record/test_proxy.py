@@ -379,3 +379,12 @@ def test_the_chunks_of_ndjson_are_kept():
         exchange(proxy.addresses["API"], get())
         (seen,) = proxy.exchanges()
     assert seen.response.stream == (9, 18)
+
+
+def test_a_body_that_came_with_its_length_has_no_pieces():
+    """It is replayed with its length: a download of lines stays one."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: 18\r\n\r\n"
+    with scripted(head + b'{"n": 1}\n', 0.2, b'{"n": 2}\n') as service, proxied(service) as proxy:
+        exchange(proxy.addresses["API"], get())
+        (seen,) = proxy.exchanges()
+    assert (seen.response.body, seen.response.stream) == (b'{"n": 1}\n{"n": 2}\n', ())

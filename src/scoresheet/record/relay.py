@@ -268,7 +268,7 @@ class Answer:
         except httptools.HttpParserError:
             if not self.complete:  # what comes after the end is nobody's
                 raise
-        if self._streamed and not self._chunked and len(self._body) > before:
+        if self._streamed and not (self._chunked or self._length) and len(self._body) > before:
             self._boundaries.append(len(self._body))
 
     def end(self) -> None:
