@@ -22,6 +22,7 @@ from scoresheet.run.prepare import Asked, plan_of
 from scoresheet.sandbox.bwrap import BwrapSandbox
 from scoresheet.sandbox.spec import Sandbox
 from scoresheet.sandbox.unisolated import UnisolatedSandbox
+from tests.run import atif
 from tests.run.packs import OBEY, alive, by_task, shop
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
@@ -145,13 +146,25 @@ def test_the_journal_of_every_episode_lies_beside_its_output_and_its_evidence(wh
     for task_id, row in rows.items():
         folder = out / "episodes" / task_id / "0.0"
         names = {"dns.jsonl"} if isolation == "bwrap" else set()
-        assert {path.name for path in folder.iterdir()} == {"calls.jsonl", "stdout", "stderr", "evidence.json"} | names
+        names |= {"calls.jsonl", "stdout", "stderr", "evidence.json", "trajectory.json"}
+        assert {path.name for path in folder.iterdir()} == names
         assert json.loads((folder / "evidence.json").read_bytes())["state"] == row.isolation
     assert (out / "episodes/careful/0.0/stdout").read_bytes() == b'{"price": 12}'
     (line,) = (out / "episodes/guesser/0.0/calls.jsonl").read_bytes().splitlines()
     assert json.loads(line)["outcome"] == "miss"
     if isolation == "none":
         assert len((out / "episodes/floods/0.0/stderr").read_bytes()) == 100_000
+
+
+def test_every_episode_has_a_trajectory_of_its_calls_however_it_ended(whole):
+    _, out, rows, _ = whole
+    for task_id, row in rows.items():
+        found = atif.read((out / "episodes" / task_id / "0.0" / "trajectory.json").read_bytes())
+        assert found["steps"][0]["message"].startswith(task_id)  # its prompt
+        assert found["final_metrics"]["extra"]["tool_calls"] == row.tool_calls
+        assert found["extra"]["observed"] == ["tool calls"]
+        outcomes = [each["observation"]["results"][0]["extra"]["outcome"] for each in found["steps"][1:]]
+        assert outcomes.count("miss") == len(row.mismatches)
 
 
 def test_the_agent_gets_the_environment_of_the_contract_and_nothing_else(whole):
