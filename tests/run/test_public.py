@@ -142,6 +142,24 @@ def test_a_client_calls_the_public_host_and_is_answered_from_the_pack(tmp_path, 
     assert paths[-1] == "/items/1" or "aiohttp" in agent
 
 
+WITHOUT_PROXY = "env -u HTTPS_PROXY -u https_proxy -u HTTP_PROXY -u http_proxy"
+
+
+@pytest.mark.parametrize(
+    ("agent", "count"),
+    [
+        (f"{WITHOUT_PROXY} {CLIENTS / 'with_git.sh'}", 5),
+        (f"{python('without_proxy.py')} {CLIENTS / 'with_urllib.py'}", 1),
+        (f"{python('without_proxy.py')} {CLIENTS / 'with_requests.py'}", 7),
+        pytest.param(f"{python('without_proxy.py')} {CLIENTS / 'with_openai.py'}", 1, marks=pytest.mark.long),
+    ],
+    ids=lambda value: Path(value).name if isinstance(value, str) else None,
+)
+def test_a_client_that_believes_the_proxy_asks_for_the_name_where_there_is_none(tmp_path, pack, agent, count):
+    names, paths = answered(perform(pack, tmp_path / "run", agent))
+    assert (names, len(paths)) == ({HOST: "address"}, count)
+
+
 def script(folder, text):
     made = folder / "agent.sh"
     made.write_text(f"#!/bin/sh\n{text}\necho '{ITEM}'\n")
@@ -240,8 +258,9 @@ def test_go_calls_the_public_host(tmp_path, pack):
     subprocess.run(
         ["go", "build", "-o", program, CLIENTS / "with_go.go"], check=True, env=os.environ | {"GO111MODULE": "off"}
     )
-    _, paths = answered(perform(pack, tmp_path / "run", str(program)))
-    assert paths == ["/items/1"]
+    for way, agent in (("proxy", str(program)), ("name", f"{WITHOUT_PROXY} {program}")):
+        names, paths = answered(perform(pack, tmp_path / way, agent))
+        assert (names, paths) == ({HOST: "address"} if way == "name" else {}, ["/items/1"])
 
 
 def test_git_clones_from_the_recorded_host(tmp_path, pack):
