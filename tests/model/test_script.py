@@ -73,6 +73,6 @@ def test_a_script_that_is_none_is_refused_with_its_place(document, where):
 
 def test_the_script_in_the_docs_is_one():
     page = (Path(__file__).parents[2] / "docs" / "model.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (text,) = re.findall(r"```yaml\n(.*?)```", page.partition("## A scripted model")[2], re.DOTALL)
     script = Script.of(yaml12.load(text.encode()).value)
     assert (len(script.turns), len(script.faults), script.delay_ms) == (4, 2, 20.0)
