@@ -35,6 +35,25 @@ def test_real_mappings_freeze_and_answer_with_their_files(tmp_path):
     assert mytest.response().body == (CORPUS / "wiremock" / "with-files" / "__files" / "mytest.json").read_bytes()
 
 
+def test_a_recording_of_wiremocks_own_freezes_and_answers(tmp_path):
+    folder = CORPUS / "wiremock-recorded"
+    done = imported("wiremock", (folder / "mappings",), tmp_path / "pack", hosts=(Host("API", "library.test"),))
+    task = replays(tmp_path / "pack", tmp_path / "run")
+    assert [finding.rule for finding in done.left_out] == ["import-pattern"]  # its recorder keeps no multipart body
+    assert done.calls == 25
+    assert {call.request.query for call in task.calls if call.request.path == "/books"} == {
+        f"page={page}&sort=title&q=Der%20Proze%C3%9F" for page in (1, 2)
+    }
+    loans = [call.request.as_request() for call in task.calls if call.request.path == "/loans"]
+    assert [json.loads(each.body)["who"] for each in loans] == ["Zoë", "Zoë"]
+    assert [each.header("content-type") for each in loans] == ["application/json"] * 2
+    assert any("more members" in what for what, _ in done.changed)
+    search = next(call for call in task.calls if call.request.path == "/search")
+    assert search.request.as_request().header("content-type") == "application/x-www-form-urlencoded"
+    put = next(call for call in task.calls if call.request.method == "PUT")
+    assert put.request.as_request().body == bytes(range(256))
+
+
 def test_a_lone_mapping_keeps_its_json_as_it_was_written():
     text = (CORPUS / "wiremock" / "json-body-numbers.json").read_text()
     body = gathered("wiremock", text, hosts=HOST).exchanges[0].response.body
@@ -128,6 +147,9 @@ PATTERNS = {
     "any body": mapping({"method": "POST"}),
     "a part of a body": mapping({"method": "POST", "bodyPatterns": [{"contains": "x"}]}),
     "a loose body": mapping({"method": "POST", "bodyPatterns": [{"equalToJson": "{}", "ignoreExtraElements": True}]}),
+    "a body in any order": mapping({"method": "POST", "bodyPatterns": [{"equalToJson": [], "ignoreArrayOrder": True}]}),
+    "a query that has more": mapping({"queryParameters": {"q": {"includes": [{"equalTo": "x"}]}}}),
+    "an exact query of patterns": mapping({"queryParameters": {"q": {"hasExactly": [{"matches": "x"}]}}}),
     "a pattern of a query": mapping({"queryParameters": {"q": {"matches": "x"}}}),
     "a matcher of another kind": mapping({"cookies": {}}),
 }
