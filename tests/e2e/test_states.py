@@ -64,7 +64,7 @@ def pack(tmp_path: Path) -> Path:
         "scenarios": scenarios,
     }
     (root / "tasks" / "cancel.json").write_text(json.dumps(task))
-    scoresheet("freeze", root, "--repeats", 3, "-q", "--upstream", "SHOP=shop.example")
+    scoresheet("freeze", root, "--repeats", 3, "--timeout-s", 280, "-q", "--upstream", "SHOP=shop.example")
     write_card(Pack.open(root))
     (tmp_path / "agent.py").write_text(AGENT)
     return root
