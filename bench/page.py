@@ -56,6 +56,10 @@ def look(page: Path, rounds: int) -> tuple[float, float, float]:
         for _ in range(rounds):
             tab = browser.new_context().new_page()
             tab.goto(page.as_uri(), timeout=120_000)
+            tab.wait_for_function(
+                "performance.getEntriesByName('first-contentful-paint').length"
+                " && performance.getEntriesByType('navigation')[0].loadEventEnd"
+            )
             paint, loaded = tab.evaluate(
                 "[performance.getEntriesByName('first-contentful-paint')[0].startTime,"
                 " performance.getEntriesByType('navigation')[0].loadEventEnd]"
