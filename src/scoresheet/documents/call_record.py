@@ -42,8 +42,8 @@ class CallRecord(Document):
     fingerprint: str
     outcome: Literal["hit", "miss", "capped", "malformed", "answer", "accepted"]
     """`capped`: one call more than the cap, not answered. `malformed`: no HTTP request; answered 4xx, no tool call.
-    `answer`: the `submit_answer` tool; no tool call either. `accepted`: with `serve --accept-new` alone, never in a run:
-    answered by the live service, and recorded."""
+    `answer`: the `submit_answer` tool; no tool call either. `accepted`, with `serve --accept-new` alone and never in a
+    run: answered by the live service, and recorded."""
     kind: MissKind | None = None
     status: int
     """The status that was sent; 0 when the recorded fault was replayed."""
