@@ -89,6 +89,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
              scoresheet run billing-v3 --agent 'python3 agent.py' --seat laptop-a --replay-model runs/a
     """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
+    from scoresheet.cli.failures import say_failures
     from scoresheet.errors import Incomplete
     from scoresheet.run import baselines as baseline_runs
     from scoresheet.run import journal, local, model_recording, prices
@@ -164,6 +165,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
         journal.write_plan(out, ended.model_copy(update={"model_recording_sha256": sealed}))
         say(f"the model's answers are recorded: {sealed}")
     report = show_report(out, as_json)
+    say_failures(out)
     say(f"run: {out}")
     if report.pending:
         what = f"{counted(report.pending, 'episode')} {'waits' if report.pending == 1 else 'wait'} for a human"
@@ -217,7 +219,7 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None 
         place = f"{counted(len(found), 'receipt')} in {pack.root / RECEIPTS}"
         raise ScoresheetError(f"{what}: nothing was run", place, mend)
     if not quiet:
-        say(f"triage: {score} of {len(found)} tasks may be started")
+        say(f"triage: {score} of {counted(len(found), 'task')} may be started")
     unwritten = admission.keep_news(pack.root, found)
     if unwritten:
         say(f"note: the pack's own receipts were left as they are: {unwritten} — {pack.root / RECEIPTS}")
