@@ -21,7 +21,7 @@ def test_a_run_without_failures_says_nothing(tmp_path, capsys):
 
 
 def test_reasons_are_counted_and_each_names_its_first_episode(tmp_path, capsys):
-    crashed: dict[str, Any] = {"success": 0, "exit_reason": "agent_error", "detail": "the agent ended with exit 1: KeyError"}
+    crashed: dict[str, Any] = {"success": 0, "exit_reason": "agent_error", "detail": "it ended with exit 1: KeyError"}
     rows = [
         runs.row("t00", 0, success=0),
         runs.row("t01", 0, **crashed),
@@ -30,7 +30,7 @@ def test_reasons_are_counted_and_each_names_its_first_episode(tmp_path, capsys):
         runs.refused("t03", 0, mismatches=(Mismatch(method="GET", path="/v1/x", fingerprint="sha256:00"),)),
     ]
     assert told(tmp_path, rows, capsys) == [
-        f"failed: 2 attempts: the agent ended with exit 1: KeyError — {tmp_path}/episodes/t01/0.0",
+        f"failed: 2 attempts: it ended with exit 1: KeyError — {tmp_path}/episodes/t01/0.0",
         f"failed: 1 attempt: its answer is not what is expected — {tmp_path}/episodes/t00/0.0",
         f"failed: 1 attempt: a call that is not recorded (no_match): GET /v1/x — {tmp_path}/episodes/t03/0.0",
     ]
