@@ -19,8 +19,10 @@ from scoresheet.pack import tree
 BLOCK = tarfile.BLOCKSIZE
 """Content is filled up to whole blocks."""
 _BLANK = tarfile.TarInfo("").tobuf(tarfile.PAX_FORMAT)
-_REST_SUM = sum(_BLANK[108:124] + _BLANK[136:148] + _BLANK[156:]) + 8 * 0x20
-"""Of what is the same in every header. POSIX: the checksum's own field counts as spaces."""
+_OWNER, _TIME, _TAIL = _BLANK[108:124], _BLANK[136:148], _BLANK[156:]
+_FILE_SUM = sum(b"0000644\0" + _OWNER + _TIME + _TAIL) + 8 * 0x20
+"""Of what is the same in the header of every file. POSIX: the checksum's own field counts as spaces."""
+_EXECUTABLE_SUM = _FILE_SUM + sum(b"0000755\0") - sum(b"0000644\0")
 _CHUNK = 1 << 20
 _RECORD = 10240
 """POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
@@ -88,25 +90,30 @@ def end(length: int) -> bytes:
 
 def header(path: str, facts: FileDigest) -> bytes:
     """The blocks that stand before a file's content."""
-    if len(path) <= 100 and facts.size < 8**11 and path.isascii():
-        return _plain_header(path.encode(), facts)
+    return header_of(path, facts.size, facts.exec)
+
+
+def header_of(path: str, size: int, executable: bool) -> bytes:
+    """The same, of a file of that size."""
+    if len(path) <= 100 and size < 8**11 and path.isascii():
+        return _plain_header(path.encode(), size, executable)
     member = tarfile.TarInfo(path)
-    member.size = facts.size
-    member.mode = 0o755 if facts.exec else 0o644
+    member.size = size
+    member.mode = 0o755 if executable else 0o644
     return member.tobuf(tarfile.PAX_FORMAT)
 
 
 def header_size(path: str) -> int:
     """Bytes of the header of a file of less than 8 GiB."""
-    return BLOCK if len(path) <= 100 and path.isascii() else len(header(path, FileDigest(Digest(""), 0, False, 1)))
+    return BLOCK if len(path) <= 100 and path.isascii() else len(header_of(path, 0, False))
 
 
-def _plain_header(name: bytes, facts: FileDigest) -> bytes:
+def _plain_header(name: bytes, size: int, executable: bool) -> bytes:
     """What tarfile gives for a short ASCII path, several times faster: a pack may have 100,000 of them."""
-    mode = b"0000755\0" if facts.exec else b"0000644\0"
-    size = b"%011o\0" % facts.size
-    total = b"%06o\0 " % (_REST_SUM + sum(name) + sum(mode) + sum(size))
-    return b"".join((name, bytes(100 - len(name)), mode, _BLANK[108:124], size, _BLANK[136:148], total, _BLANK[156:]))
+    mode, sums = (b"0000755\0", _EXECUTABLE_SUM) if executable else (b"0000644\0", _FILE_SUM)
+    length = b"%011o\0" % size
+    total = b"%06o\0 " % (sums + sum(name) + sum(length))
+    return b"".join((name.ljust(100, b"\0"), mode, _OWNER, length, _TIME, total, _TAIL))
 
 
 def _content(root_fd: int, path: str, facts: FileDigest) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from scoresheet.digest import Digest, FileDigest
+from scoresheet.digest import Digest
 from scoresheet.documents.bundle import INDEX, SUMS, BundleIndex
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import archive
@@ -223,7 +223,7 @@ class BundleFile:
             raise Refused(self.findings[0].what, self.findings, SUMS)
 
     def _read_signatures(self) -> None:
-        template = archive.header(SIGNATURE_SUMS, FileDigest(Digest(""), 0, False, 1))
+        template = archive.header_of(SIGNATURE_SUMS, 0, False)
         first = self.file.read(archive.BLOCK)
         self._ahead = first
         if not first.startswith(template[: len(SIGNATURE_SUMS) + 1]):
@@ -269,9 +269,9 @@ class BundleFile:
         """The size that the next header says, which must be that of `path` and nothing else. Raises `Refused`."""
         at, length = self._at, archive.header_size(path)
         data = self.take(length, f"the header of {path}")
-        said = data[length - archive.BLOCK :][_SIZE] if length != archive.BLOCK else data[_SIZE]
+        said = data[_SIZE] if length == archive.BLOCK else data[length - archive.BLOCK :][_SIZE]
         size = int(said[:-1], 8) if _OCTAL.fullmatch(said) else -1
-        if size < 0 or data != archive.header(path, FileDigest(Digest(""), size, executable, 1)):
+        if size < 0 or data != archive.header_of(path, size, executable):
             raise fault(path, f"its header, at byte {at}, is not that of this file")
         if size > self.size - self._at:
             raise fault(path, f"its header says {size} bytes, more than the bundle has", "bundle-cut")
@@ -300,7 +300,8 @@ def _is_allowed(path: str) -> bool:
         return path in TOP
     if top == FOLDER:
         return path in BASELINE
-    return top in _FOLDERS and all(part not in ("", ".", "..") for part in rest.split("/"))
+    parts = f"/{rest}/"
+    return top in _FOLDERS and "//" not in parts and "/./" not in parts and "/../" not in parts
 
 
 def _shown(path: str) -> str:
