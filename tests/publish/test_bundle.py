@@ -137,6 +137,17 @@ def test_the_commands_bundle_and_verify_a_run(scored, tmp_path, capsys):
     assert (facts["verified"], facts["findings"], facts["signature"]["state"]) == (True, [], "none")
 
 
+def test_nothing_is_overwritten_unasked(scored, tmp_path, capsys):
+    folder, _ = scored
+    precious = tmp_path / "page.html"
+    precious.write_text("precious")
+    assert app.run(["bundle", str(folder / "run"), "-o", str(precious)]) == 2
+    assert f"something is there already, and is not overwritten — {precious}\n  mend: " in capsys.readouterr().err
+    assert precious.read_text() == "precious"
+    assert app.run(["bundle", str(folder / "run"), "-o", str(precious), "--replace"]) == 0
+    assert findings(precious) == []
+
+
 def test_a_pack_that_a_receipt_bars_stays_where_it_is(scored, tmp_path):
     folder, pack = scored
     shutil.copytree(folder / "run", tmp_path / "run")

@@ -23,9 +23,16 @@ from scoresheet.cli.app import say
     help="Put the agent in too: a file, or a folder.",
 )
 @click.option("--sign", type=click.Path(exists=True, path_type=Path), metavar="KEY", help="Sign with this OpenSSH key.")
+@click.option("--replace", is_flag=True, help="Overwrite FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def command(
-    run: Path, out: Path | None, pack: Path | None, with_agent: Path | None, sign: Path | None, as_json: bool
+    run: Path,
+    out: Path | None,
+    pack: Path | None,
+    with_agent: Path | None,
+    sign: Path | None,
+    replace: bool,
+    as_json: bool,
 ) -> int:
     """Put RUN into one file: rows, receipts, card, confounds, journals and evidence of every episode, the report.
 
@@ -36,12 +43,16 @@ def command(
     Example: scoresheet bundle runs/careful --pack billing-v3 --sign ~/.ssh/id_ed25519
     """
     import json
+    import os
 
-    from scoresheet.errors import Refused
+    from scoresheet.errors import Refused, Usage
     from scoresheet.pack.folder import Pack
     from scoresheet.publish import audit, bundle, run_folder
 
     out = out or run.with_name(f"{run.resolve().name}.bundle.tar")
+    if not replace and os.path.lexists(out):
+        mend = "name another file: -o FILE, or add --replace"
+        raise Usage("something is there already, and is not overwritten", str(out), mend)
     opened = Pack.open(pack) if pack is not None else None
     seen = audit.of_run(run, opened, printed=False)
     if not seen.ok or seen.run is None or seen.report is None:

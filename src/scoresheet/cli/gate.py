@@ -22,7 +22,13 @@ FORMS = ("text", "json", "github", "sarif", "junit")
 @click.option(
     "--accept", type=click.Path(path_type=Path), metavar="FILE", help="Old scores that are let be, by digest."
 )
-@click.option("--repo", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
+@click.option(
+    "--repo",
+    default=".",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The git repository [this one].",
+)
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--print-accept", is_flag=True, help="Print the lines that would accept what is refused; still exit 1.")

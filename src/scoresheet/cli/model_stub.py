@@ -14,7 +14,14 @@ from scoresheet.cli.app import say
 @click.command()
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on 127.0.0.1 [a free one].")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Decides what `choose` chooses.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Decides what `choose` chooses.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each request as one line of JSON; all else on stderr.")
 def command(script: str, port: int, seed: int, as_json: bool) -> None:
     """Answer model calls from SCRIPT (YAML or JSON, docs/model) on this machine, until Ctrl-C.

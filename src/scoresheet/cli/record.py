@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 @click.option("--openapi", "descriptions", multiple=True, metavar="[NAME=]FILE", help="Take the tools from here.")
 @click.option("--states", is_flag=True, help="Also record which answers changed with what was written before.")
 @click.option("--replace", is_flag=True, help="Record a task anew.")
-@click.option("--timeout-s", default=30.0, show_default=True, help="How long a service may stay silent.")
-@click.option("--wall-clock-s", default=600.0, show_default=True, help="How long COMMAND may take.")
+@click.option("--timeout-s", default=30.0, show_default=True, metavar="S", help="How long a service may stay silent.")
+@click.option("--wall-clock-s", default=600.0, show_default=True, metavar="S", help="How long COMMAND may take.")
 @click.option("--not-secret", multiple=True, metavar="NAME", help="A member of this name is no credential.")
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def command(

@@ -19,6 +19,7 @@ _METHODS: Mapping[str | None, "Method | None"] = {"default": "cluster", "rows-v1
 @click.command()
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--pack",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -36,7 +37,14 @@ _METHODS: Mapping[str | None, "Method | None"] = {"default": "cluster", "rows-v1
     help="rows-v1: the published row bootstrap, which understates the noise of repeated tasks.",
 )
 def command(
-    run: Path, form: str, pack: Path | None, html: Path | None, replace: bool, draft: bool, interval: str | None
+    run: Path,
+    form: str,
+    as_json: bool,
+    pack: Path | None,
+    html: Path | None,
+    replace: bool,
+    draft: bool,
+    interval: str | None,
 ) -> int:
     """Print the report of RUN, or every reason why it is not admissible.
 
@@ -54,6 +62,7 @@ def command(
 
     opened = Pack.open(pack) if pack is not None else None
     method = _METHODS[interval]
+    form = "json" if as_json else form
     if html is not None or form == "html":
         return _page(run, opened, html, replace=replace, draft=draft, method=method)
     folder = run_folder.read(run, opened)

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 @click.option("--upstream", "live", multiple=True, metavar="NAME=URL", help="With --accept-new: a live service.")
 @click.option("--not-secret", multiple=True, metavar="NAME", help="With --accept-new: this member is no credential.")
 @click.option(
-    "--timeout-s", default=30.0, show_default=True, help="With --accept-new: how long a service is waited for."
+    "--timeout-s",
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="With --accept-new: how long a service is waited for.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each call as one line of JSON; all else on stderr.")
 def command(
