@@ -152,6 +152,10 @@ def test_an_integer_of_any_size_keeps_its_digits(number):
 def test_an_integer_beyond_what_python_converts_at_once_keeps_its_digits():
     digits = b"-" + b"9" * 12_345
     assert jcs_of(b"[" + digits + b"]") == b"[" + digits + b"]"
+    for text in (digits.decode(), digits + b" ", b'["\\ud83d\\ude00",' + digits + b"]"):
+        assert canonical.loads(text) in (-(10**12_345 - 1), ["\U0001f600", -(10**12_345 - 1)])
+    with pytest.raises(JsonError, match="lone surrogate"):
+        canonical.loads(b'["\\ud83d",' + digits + b"]")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "\ud800", {1: 2}, {"\udfff": 1}, b"x", {1, 2}])

@@ -222,6 +222,8 @@ def _parse(data: bytes | str) -> tuple[JsonValue, bool]:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise JsonError("a string holds a lone surrogate, which UTF-8 cannot carry") from error
+        except ValueError:  # an integer of more digits than Python writes
+            jcs(value)
     return value, numbers.plain
 
 

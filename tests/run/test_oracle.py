@@ -26,12 +26,25 @@ from scoresheet.run.oracle import Answer, answer_of, judged, matches, unscorable
         (None, None, b"", b'{"a": 3}', None),
         (None, None, b"nonsense", b'{"a": 3}', None),
         (None, None, None, b'{"a": 3\n', None),
+        (b'{"a": %b}' % (b"[" * 90 + b"]" * 90), None, None, b"", None),
+        (b'{"a": %b}' % (b"9" * 4001), None, None, b"", None),
+        (b'{"a": ["\\ud83d\\ude00", -%b]}' % (b"9" * 5000), None, None, b"", None),
     ],
 )
 def test_the_first_answer_that_exists_counts_even_when_it_is_invalid(file, fault, submitted, stdout, value):
     answer = answer_of(file, fault, submitted, stdout)
     assert answer.value == value
     assert (answer.fault is None) == (value is not None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"[" * 89 + b"]" * 89, b"9" * 4000, b"-" + b"9" * 4000, b'"%b"' % (b"9" * 5000), b"[%b0]" % (b"[]," * 200)],
+)
+def test_every_answer_that_is_taken_can_be_kept_in_a_row_and_read_back(value):
+    taken = answer_of(b'{"a": %b}' % value, None, None, b"").value
+    assert taken is not None
+    assert canonical.loads(canonical.line({"answer": taken, "more": [[[taken]]]})) is not None
 
 
 @pytest.mark.parametrize(

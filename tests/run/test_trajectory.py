@@ -286,3 +286,10 @@ def test_calls_that_the_model_asked_at_once_may_be_answered_late():
     spoken = [chat(0.1, [USER], ASKED), chat(0.2, [{"role": "user", "content": "a title"}], FINAL)]
     found = made([call(0, 0.7)], spoken)
     assert found["steps"][1]["observation"]["results"][0]["content"] == '{"price": 12}'
+
+
+def test_a_number_of_more_digits_than_python_writes_is_told_as_text():
+    digits = "9" * 5000
+    calling = call(0, 0.1, "miss", via="call", method="CALL", path="get_item", body=f'{{"n": -{digits}}}')
+    (_, step) = made([calling])["steps"]
+    assert step["tool_calls"][0]["arguments"] == {"n": f"-{digits}"}

@@ -1,5 +1,6 @@
 """Was the answer right? What an agent answered, and what the task's oracle says of it. Pure."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,12 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.task import Oracle, Task
 from scoresheet.errors import Finding
 from scoresheet.run.verdict import command
+
+MAX_LEVELS = canonical.MAX_DEPTH - 10
+"""How deep an answer may be nested: a row and what is made of it hold it some levels deeper."""
+_DIGITS = 4000
+_LARGE = 10**_DIGITS
+_LONG = re.compile(rb"[0-9]{%d}" % (_DIGITS + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +154,26 @@ def _parsed(data: bytes, source: str) -> Answer:
         return Answer(None, f"{source} is not strict JSON: {error.what}")
     if not isinstance(value, dict):
         return Answer(None, f"{source} is not a JSON object")
-    return Answer(value)
+    fault = _unkept(value) if data.count(b"[") + data.count(b"{") > MAX_LEVELS or _LONG.search(data) else None
+    return Answer(value) if fault is None else Answer(None, f"{source} {fault}")
+
+
+def _unkept(value: JsonValue) -> str | None:
+    """Why a row can't hold this, though it is JSON: who reads it back has limits."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_LEVELS:
+            return f"is nested more than {MAX_LEVELS} levels deep"
+        below: list[JsonValue] = []
+        for each in level:
+            for item in each.values() if isinstance(each, dict) else each:
+                if isinstance(item, dict | list):
+                    below.append(item)
+                elif isinstance(item, int) and not -_LARGE < item < _LARGE:
+                    return f"holds an integer of more than {_DIGITS} digits"
+        level = below
+    return None
 
 
 def _last_line(stdout: bytes) -> bytes:

@@ -32,6 +32,8 @@ TEXT_BYTES = 64 * 1024
 """Most bytes of one text; what is longer is cut, and its size and digest are told."""
 _WAITING = 64
 """Steps that wait for what came of their tool calls; more are written without it."""
+_BITS = 10_000
+"""Python writes integers of 4,300 digits, which is more."""
 _JSON = (("content-type", "application/json"),)
 _MALFORMED = "malformed"
 _TOOLS_ONLY = (
@@ -394,4 +396,21 @@ def _dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # an integer beyond 64 bits, or a lone surrogate
+        pass
+    try:
         return json.dumps(value, separators=(",", ":")).encode()
+    except ValueError:  # an integer of more digits than Python writes
+        return json.dumps(_with_text(value), separators=(",", ":")).encode()
+
+
+def _with_text(value: Any) -> Any:
+    """The same, with text for integers that Python does not write."""
+    match value:
+        case dict():
+            return {name: _with_text(member) for name, member in value.items()}
+        case list():
+            return [_with_text(item) for item in value]
+        case int() if value.bit_length() > _BITS:
+            return canonical.jcs(value).decode()
+        case _:
+            return value

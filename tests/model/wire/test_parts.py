@@ -10,6 +10,7 @@ def test_a_boolean_is_no_number_and_a_string_is_none():
 
 def test_an_integer_beyond_every_double_is_no_number():
     assert parts.number(10**400) is None
+    assert (parts.whole(10**400), parts.whole(-(10**5000)), parts.whole(2**70)) == (None, None, 2**70)
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,12 @@ def number(value: JsonValue) -> float | None:
 
 
 def whole(value: JsonValue) -> int | None:
-    """The integer, or `None`; 7.0 is one."""
+    """The integer, or `None`; 7.0 is one. As of `number`, one too large for a double is none that anybody sets."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return None if number(value) is None else value
 
 
 def count(value: JsonValue) -> int:
