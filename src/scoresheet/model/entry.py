@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ RATE_LIMITED = "rate limited"
 UNRECORDED = "unrecorded"
 """Fault of a call that is not in the recording from which the model is replayed."""
 _NO_ANSWER = ("unreachable", "redirect")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f\u0100-\U0010ffff]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +92,22 @@ def read_back(data: bytes) -> Iterator[Entry]:
         try:
             value = canonical.loads(line)
             yield Entry(
-                kind=value["kind"],
-                method=value["method"],
-                path=value["path"],
+                kind=_text(value["kind"]),
+                method=_text(value["method"]),
+                path=_text(value["path"]),
                 request_headers=_pairs(value["request_headers"]),
                 request=_bytes(value["request"]),
-                status=value["status"],
+                status=_status(value["status"]),
                 response_headers=_pairs(value["response_headers"]),
                 response=_bytes(value["response"]),
-                started_s=float(value["started_s"]),
-                first_byte_s=value["first_byte_s"],
-                ended_s=float(value["ended_s"]),
-                refused=value["refused"],
-                fault=value["fault"],
-                said=value.get("said"),
+                started_s=_moment(value["started_s"]),
+                first_byte_s=None if value["first_byte_s"] is None else _moment(value["first_byte_s"]),
+                ended_s=_moment(value["ended_s"]),
+                refused=_text_or_none(value["refused"]),
+                fault=_text_or_none(value["fault"]),
+                said=_text_or_none(value.get("said")),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise Malformed("no line of a model log", f"{MODEL_LOG}:{number}") from error
 
 
@@ -121,4 +123,30 @@ def _bytes(value: JsonValue) -> bytes:
 
 
 def _pairs(value: JsonValue) -> Pairs:
-    return tuple((str(name), str(told)) for name, told in value)
+    """Headers, none of which could end a line where they are sent again."""
+    found = tuple((_text(name), _text(told)) for name, told in value)
+    if not all(_HEADER.fullmatch(f"{name}:{told}") for name, told in found):
+        raise ValueError("no header")
+    return found
+
+
+def _text(value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _text_or_none(value: JsonValue) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _status(value: JsonValue) -> int | None:
+    if value is not None and (type(value) is not int or not 200 <= value <= 599):
+        raise ValueError("no status")
+    return value
+
+
+def _moment(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("no number of seconds")
+    return float(value)
