@@ -9,9 +9,7 @@ from scoresheet.run import proof
 from scoresheet.run.proof import Proofs
 from scoresheet.sandbox.evidence import CORE
 
-CHECKS = tuple(
-    {"name": name, "inside": "ECONNREFUSED", "control": "reached", "verdict": "denied"} for name in CORE
-)
+CHECKS = tuple({"name": name, "inside": "ECONNREFUSED", "control": "reached", "verdict": "denied"} for name in CORE)
 
 
 def text(namespace="net:[4026532190]", uid=1973706888, argv="ab" * 32, **more):
@@ -113,3 +111,12 @@ def test_few_are_kept():
     for number in range(500):
         proofs.of(text(suspended_s=number / 1024), "evidence.json")
     assert len(proofs._known) <= 64
+
+
+def test_bytes_behind_a_sound_text_are_seen_though_it_was_judged_before():
+    proofs = Proofs()
+    proofs.of(text(), "evidence.json")
+    for more in (b"x", b"{}\n", b"\n}", b'"uid": 1973706888\n}\n'):
+        found = proofs.of(text() + more, "evidence.json")
+        assert found == alone(text() + more)
+        assert found.findings

@@ -15,7 +15,7 @@ from scoresheet.sandbox.evidence import CORE
 _SHOWN = 3
 _KEPT = 64
 _ARGV = re.compile(rb'\{\n  "argv_sha256": "[0-9a-f]{64}"')
-_NAMES = re.compile(rb'"network_namespace": "(net:\[[0-9]+\])",[^\0]*"uid": ([1-9][0-9]*)\n\}\n')
+_NAMES = re.compile(rb'"network_namespace": "(net:\[[0-9]+\])",[^\0]*"uid": ([1-9][0-9]*)\n\}\n\Z')
 _TAIL = 1024
 
 
