@@ -181,3 +181,15 @@ def test_a_block_that_was_edited_anywhere_has_another_digest_or_reads_the_same(a
     edited = BLOCK[:at] + character + BLOCK[at + 1 :]
     found = quotes.claims(edited.encode())
     assert edited == BLOCK or [each.digest for each in found] != [only(BLOCK).digest]
+
+
+def test_a_word_of_underscores_costs_no_more_than_its_length():
+    text = '"success_mean scoresheet-report/ manifest_sha256\n' + "a" + "_" * 2_000_000
+    assert quotes.claims(text.encode()) == ()
+
+
+def test_the_underscores_of_an_emphasized_key_are_taken_whole():
+    for text, key in (("*protocol_*: x", "protocol_"), ("**protocol**: x", "protocol"), ("a__`: x", "a__")):
+        match = quotes._LINE.fullmatch(text)
+        assert match is not None
+        assert match["key"] == key
