@@ -4,6 +4,7 @@ import pytest
 
 from scoresheet.publish.page import episodes
 from scoresheet.publish.page.episodes import Expected, Found, Lines, Text
+from scoresheet.run import oracle
 from tests.publish import runs
 from tests.publish.page.pages import HOSTILE, call, miss
 
@@ -173,3 +174,12 @@ def test_a_page_has_room_for_all_of_few_attempts_and_the_heads_of_many():
     assert episodes.room(1) == episodes.room(90) == 256 << 10
     assert 2000 < episodes.room(10_000) < 3000
     assert episodes.room(10**9) == 512
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(1.0, 1), (1, 1.0), ([2.0], [2]), (-0.0, 0), (0.000001, 1e-6), (True, True)]
+)
+def test_the_verdict_on_a_member_is_the_oracles(given, expected):
+    found = shown(answer={"a": given}, expected=Expected({"a": expected}))
+    assert oracle.matches({"a": expected}, {"a": given})
+    assert found["expected"]["members"][0][3] == 1

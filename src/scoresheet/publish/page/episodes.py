@@ -13,6 +13,7 @@ from scoresheet import canonical
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.row import Row
 from scoresheet.publish.page.visible import decoded, line, visible
+from scoresheet.run import oracle
 
 PAGE_ROOM = 24 << 20
 """Characters that a page spends on what agents wrote, over all its episodes."""
@@ -161,7 +162,7 @@ def _expected(answer: JsonValue, expected: Expected, purse: _Purse) -> dict[str,
     given = answer if isinstance(answer, dict) else {}
     members = []
     for key in sorted(expected.members):
-        same = key in given and canonical.jcs_fast(given[key]) == canonical.jcs_fast(expected.members[key])
+        same = oracle.matches({key: expected.members[key]}, given)
         shown = purse.take(_json(given[key])) if key in given else "not there"
         members.append([line(key)[:200], purse.take(_json(expected.members[key]), where="the pack"), shown, int(same)])
     return {"why_not": None, "members": members}
