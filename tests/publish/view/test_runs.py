@@ -8,6 +8,7 @@ import pytest
 
 from scoresheet.documents.comparison import Comparison
 from scoresheet.errors import Usage
+from scoresheet.pack.folder import Pack
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.view import site
 from scoresheet.publish.view.runs import NotCompared, Runs, Sources, Unreadable, find
@@ -247,3 +248,27 @@ def test_the_list_is_filtered_by_its_address(folder):
     assert "1 of 2 runs" in text
     _, none = page(runs, "?text=nobody")
     assert "No run is like that" in none
+
+
+def test_an_address_that_looks_like_a_broken_host_is_refused_without_an_error():
+    for target in ("/[", "/[x]y", "//["):
+        assert page(Runs(Sources(())), target)[0] in (400, 404), target
+
+
+def test_a_pack_that_was_edited_after_the_run_is_not_compared_either(tmp_path):
+    suite = tmp_path / "suite"
+    for path, data in scored.files().items():
+        (suite / path).parent.mkdir(parents=True, exist_ok=True)
+        (suite / path).write_bytes(data)
+    careful, hasty = suite / "runs" / "careful", tmp_path / "hasty"
+    shutil.copytree(careful, hasty)
+    succeed(hasty, "t00", "t01")
+    pack = Pack.open(next(suite.rglob("manifest.json")).parent)
+    edited = pack.root / next(iter(pack.manifest.tasks))
+    edited.write_bytes(edited.read_bytes() + b"\n")
+    runs = Runs(Sources((careful, hasty)), [pack])
+    assert {run.standing for run in runs.listed()} == {"not admissible"}
+    assert isinstance(Runs(Sources((careful, hasty))).compare(["r1", "r2"]), Comparison)
+    found = runs.compare(["r1", "r2"])
+    assert isinstance(found, NotCompared)
+    assert found.what == "A run is not admissible"

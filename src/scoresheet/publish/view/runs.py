@@ -20,7 +20,7 @@ from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.page import folder
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import Listed, Standing
-from scoresheet.publish.run_folder import RUN
+from scoresheet.publish.run_folder import RUN, RunFolder
 
 _SHOWN = ("unauthorized_rate", "timeout_rate")
 _MOST_REASONS = 20
@@ -160,7 +160,7 @@ class Runs:
             if isinstance(seen.found, Unreadable):
                 return NotCompared("A run can't be read", tuple(f"{seen.found.name}: {why}" for why in seen.found.why))
             try:
-                run = run_folder.read(self._paths[key])
+                run = self._run(key)
             except (ScoresheetError, OSError, ValueError) as error:
                 return NotCompared("A run can't be read", tuple(f"{seen.listed.name}: {why}" for why in _told(error)))
             chosen.append(Entrant("", _name(self._paths[key]), run.plan, run.outcomes, run.evidence, run.rows_sha256))
@@ -179,6 +179,11 @@ class Runs:
         if unmet and not self._draft:
             return NotCompared("A run is not admissible", unmet)
         return comparison.build(entrants, [each for each in comparison.METRICS if each in metrics])
+
+    def _run(self, key: str) -> RunFolder:
+        """The run, behind the same gate as in the list: judged by its pack's bytes where they are at hand."""
+        path = self._paths[key]
+        return run_folder.read(path, self._packs.get(run_folder.plan_of(path).manifest_sha256))
 
     def _read(self, key: str, path: Path, stamp: Stamp) -> Seen:
         plan = run_folder.plan_of(path)

@@ -28,8 +28,8 @@ def answer(runs: Runs, target: str) -> Answer:
     """The page at `target`, the address behind the site's own path: nothing, `run/r1`, `compare?run=r1&run=r2`."""
     if len(target) > _LONGEST:
         return _nothing("The address is too long", 414)
-    parts = urlsplit(f"/{target}")
     try:
+        parts = urlsplit(f"/{target}")  # which takes `//[` for the beginning of a host
         query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS, encoding="utf-8")
     except ValueError:
         return _nothing("The address asks too much", 400)
