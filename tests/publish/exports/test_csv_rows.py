@@ -66,7 +66,7 @@ def test_what_an_agent_answered_can_be_read_back():
         ("-9", "'-9"),
         ("\t=1", "\\u0009=1"),
         ("a,b", "a,b"),
-        (["é"], '["\\u00e9"]'),
+        (["é", 1], '["\\u00e9", 1]'),
     ],
 )
 def test_a_value_becomes_a_cell(value, shown):

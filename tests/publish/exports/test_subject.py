@@ -1,4 +1,4 @@
-from scoresheet.publish.exports.subject import sheet, sheet_members
+from scoresheet.publish.exports.subject import json_text, sheet, sheet_members
 from tests.publish.exports.subjects import HOSTILE, hostile, subject
 from tests.publish.runs import plan
 
@@ -34,3 +34,9 @@ def test_only_attempts_that_count_enter_and_a_run_without_an_end_has_its_start()
     assert sum(1 for _ in there.counted) == 60
     assert there.ended_at == "2026-09-22T10:05:00Z"
     assert subject().plan.model_copy(update={"ended_at": None}).started_at == plan().started_at
+
+
+def test_a_value_is_written_whatever_it_holds():
+    assert json_text({"b": 1, "a": "é"}) == '{"b": 1, "a": "é"}'
+    assert json_text("é", ascii_only=True) == '"\\u00e9"'
+    assert json_text({"b": 10**5000, "a": 1}) == '{"a":1,"b":1' + "0" * 5000 + "}"

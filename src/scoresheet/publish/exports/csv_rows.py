@@ -5,13 +5,12 @@ A text that a spreadsheet would take for a formula gets a `'` before it. Structu
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.row import Row
 from scoresheet.publish.block import one_line
-from scoresheet.publish.exports.subject import Attempt, Member, Subject
+from scoresheet.publish.exports.subject import Attempt, Member, Subject, json_text
 
 COLUMNS = ("counted", *Row.model_fields)
 """`counted` is 1 for the attempts that enter the figures; the others are the row's own members."""
@@ -41,9 +40,9 @@ def cell(value: JsonValue) -> str:
         case None:
             return ""
         case bool() | list() | dict():
-            return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+            return one_line(json_text(value, ascii_only=True))
         case int() | float():
-            return repr(value)
+            return json_text(value)
     plain = one_line(value)
     return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 

@@ -14,7 +14,7 @@ from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.decisions import ShareOfRuns
 from scoresheet.documents.report import metric_name
 from scoresheet.errors import Usage
-from scoresheet.publish.exports.subject import Attempt, Member, Subject, sheet_members
+from scoresheet.publish.exports.subject import Attempt, Member, Subject, json_text, sheet_members
 
 SCHEMA_VERSION = "0.3.0"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -242,7 +242,7 @@ def sample(subject: Subject, attempt: Attempt) -> dict[str, Any]:
             {
                 "turn_idx": len(messages) - 1,
                 "source": f"messages[{len(messages) - 1}].content",
-                "extracted_value": _json(row.answer),
+                "extracted_value": json_text(row.answer),
                 "extraction_method": attempt.oracle_kind or "unknown",
                 "is_terminal": True,
             }
@@ -264,14 +264,14 @@ def _messages(attempt: Attempt, asked: str | None) -> list[dict[str, Any]]:
         ref = f"call-{call.seq}"
         turns.append({"role": "assistant", "content": None, "tool_calls": [_tool_call(ref, call)]})
         turns.append({"role": "tool", "content": told(call), "tool_call_id": [ref]})
-    turns.append({"role": "assistant", "content": None if row.answer is None else _json(row.answer)})
+    turns.append({"role": "assistant", "content": None if row.answer is None else json_text(row.answer)})
     return [{"turn_idx": index, **turn} for index, turn in enumerate(turns)]
 
 
 def _tool_call(ref: str, call: CallRecord) -> dict[str, Any]:
     arguments = {"request": f"{call.method} {call.path}"}
     if call.body is not None:
-        arguments["body"] = call.body if isinstance(call.body, str) else _json(call.body)
+        arguments["body"] = call.body if isinstance(call.body, str) else json_text(call.body)
     return {"id": ref, "name": call.tool or call.method, "arguments": arguments}
 
 
@@ -290,10 +290,6 @@ def _hashing(lines: Iterator[bytes], hashed: "hashlib._Hash") -> Iterator[bytes]
     for each in lines:
         hashed.update(each)
         yield each
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
 def _epoch(stamp: str) -> str:

@@ -4,7 +4,6 @@ Pure: the members of the archive. A sample is made from the row and the door's j
 asked and answered, and not what a model thought. Figures are the report's, to its 4 places.
 """
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.report import metric_name
 from scoresheet.publish.exports.every_eval_ever import told
-from scoresheet.publish.exports.subject import Attempt, Member, Subject, sheet_members
+from scoresheet.publish.exports.subject import Attempt, Member, Subject, json_text, sheet_members
 
 VERSION = 2
 SCORER = "success"
@@ -291,7 +290,7 @@ def _time(stamp: str) -> str:
 
 
 def _json(value: JsonValue) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else json_text(value)
 
 
 def _member(path: str, value: Any) -> Member:

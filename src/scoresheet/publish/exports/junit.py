@@ -3,12 +3,11 @@
 What agents wrote is data: marks are escaped, and a character that XML or a terminal can't hold is shown by its escape.
 """
 
-import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 
 from scoresheet.gate.output import plain
-from scoresheet.publish.exports.subject import Attempt, Member, Subject, sheet
+from scoresheet.publish.exports.subject import Attempt, Member, Subject, json_text, sheet
 
 _MOST = 4000
 """Characters of an answer that are shown."""
@@ -70,7 +69,7 @@ def _told(attempt: Attempt) -> Iterator[str]:
         for difference in miss.nearest.difference if miss.nearest is not None else ():
             yield f"  nearest: {difference}"
     yield from row.schema_errors
-    answer = json.dumps(row.answer, ensure_ascii=True)
+    answer = json_text(row.answer, ascii_only=True)
     yield f"answer: {answer[:_MOST]}{'…' if len(answer) > _MOST else ''}"
 
 

@@ -1,8 +1,11 @@
 """What is exported: a run that was admitted, its report, and its attempts one after another. Pure."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from scoresheet import canonical
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.protocol_card import ProtocolCard
 from scoresheet.documents.report import Report
@@ -90,3 +93,11 @@ def sheet_members(report: Report) -> dict[str, str]:
     for key, value in sheet(report):
         members[key] = f"{members[key]} | {value}" if key in members else value
     return members
+
+
+def json_text(value: JsonValue, *, ascii_only: bool = False) -> str:
+    """A value on one line, members in their own order; sorted when an integer has more digits than Python writes."""
+    try:
+        return json.dumps(value, ensure_ascii=ascii_only)
+    except ValueError:
+        return canonical.jcs(value).decode()
