@@ -50,9 +50,9 @@ def test_json_says_the_same():
         (("USD", "dollars"), "1:11", "pattern"),
         (("2026-11-30", "yesterday"), "2:7", "pattern"),
         (("2026-11-30", "2026-02-31"), "2:7", "2026-02-31 is no day"),
-        (("    output: 2\n", ""), "6:5", "field required"),
-        (("cached_input", "cached"), "7:13", "extra inputs are not permitted"),
-        (('    input: 3\n    output: "15.000001"', "    {}"), "10:5", "field required"),
+        (("    output: 2\n", ""), "6:5", "this member is missing"),
+        (("cached_input", "cached"), "7:13", "this member is not known"),
+        (('    input: 3\n    output: "15.000001"', "    {}"), "10:5", "this member is missing"),
     ],
 )
 def test_a_fault_is_told_with_line_and_column(change, place, says):

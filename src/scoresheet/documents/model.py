@@ -53,7 +53,7 @@ class Document(BaseModel):
             return cls.model_validate(value)
         except ValidationError as error:
             findings = [
-                Finding(f"{cls.rule}-field", f"{where}#{_pointer(fault['loc'])}", _reason(fault["msg"]))
+                Finding(f"{cls.rule}-field", f"{where}#{_pointer(fault['loc'])}", _reason(fault["type"], fault["msg"]))
                 for fault in error.errors(include_url=False, include_input=False, include_context=False)
             ]
             raise Refused(f"not a valid {cls.rule}", findings, where) from error
@@ -85,9 +85,16 @@ def _pointer(location: tuple[int | str, ...]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
 
 
-def _reason(message: str) -> str:
-    return (
-        message.removeprefix("Value error, ").lower()
-        if message.startswith("Input")
-        else message.removeprefix("Value error, ")
-    )
+def _reason(kind: str, message: str) -> str:
+    """What is wrong with a member, in our words where the usual ones speak of Python."""
+    match kind:
+        case "missing":
+            return "this member is missing"
+        case "extra_forbidden":
+            return "this member is not known"
+        case "model_type" | "model_attributes_type" | "dataclass_type" | "dict_type":
+            return "a JSON object is wanted"
+        case "value_error":
+            return message.removeprefix("Value error, ")
+        case _:
+            return message[:1].lower() + message[1:]

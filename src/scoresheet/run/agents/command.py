@@ -143,7 +143,7 @@ class Seen:
         if interpreter.too_broad(path):
             raise Usage("an agent may not see such a folder whole", str(path), "name what it needs below it")
         if not path.exists():
-            raise Usage("nothing is there to mount", str(path))
+            raise Usage("nothing is there to mount", str(path), "name a file or a folder that is there: --mount PATH")
         self._own(path)
 
     def refuse_inside(self, path: Path) -> None:

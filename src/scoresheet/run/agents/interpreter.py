@@ -53,11 +53,12 @@ def find(name: str, folder: Path) -> Path:
     if "/" in name:
         path = Path(os.path.normpath(folder / Path(name).expanduser()))
         if not path.is_file():
-            raise Usage("no such program", str(path))
+            raise Usage("no such program", str(path), "paths are taken from the current folder")
         return path
     found = shutil.which(name)
     if found is None:
-        raise Usage(f"no program {name!r} on PATH", mend="give its path, or install it")
+        mend = "give its path, or install it (docs/ready-made lists the agents that go by a name)"
+        raise Usage(f"no program {name!r} on PATH", "--agent", mend)
     return Path(os.path.abspath(found))
 
 

@@ -30,7 +30,7 @@ def python(spec: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collect
     if target.endswith(".py") or "/" in target:
         path = Path(os.path.abspath(folder / Path(target).expanduser()))
         if not path.is_file():
-            raise Usage("no such file", str(path))
+            raise Usage("no such file", str(path), "py:FILE:FUNCTION takes FILE from the current folder")
         seen.script(path)
         place, module = inside(path.parent), inside(path)
         words = [str(path), function]

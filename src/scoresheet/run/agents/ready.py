@@ -89,7 +89,10 @@ def refuse_unready(needs: Needs | None, kinds: Collection[str], controls: Contro
     if needs.kind not in kinds:
         raise ScoresheetError(f"{needs.name} needs a model", "--agent", f"--model {needs.kind}=URL (docs/model)")
     if needs.model is None and (controls is None or controls.model is None):
-        mend = f"pin it in card.yaml, controls: {{model: NAME}}, or --agent '{needs.name} model=NAME'"
+        mend = (
+            f"--agent '{needs.name} model=NAME', or pin it in card.yaml, controls: {{model: NAME}}; "
+            "controls that are not complete pin nothing (`scoresheet check` lists what they lack)"
+        )
         raise ScoresheetError(f"{needs.name} is not told which model to ask for", "--agent", mend)
     offers = (*needs.offers, *(needs.offers_with_mcp if tools else ()))
     if controls is not None and set(needs.together) & set(controls.tool_allowlist):
