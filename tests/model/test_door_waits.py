@@ -200,6 +200,76 @@ def test_what_is_not_admitted_is_not_sent_whatever_it_asks(tmp_path):
     assert asked_for == [(PATH, "m"), ("/v1/embeddings", None)]
 
 
+def test_what_waits_for_its_turn_is_looked_at_again_when_that_has_come(tmp_path):
+    """A budget that is spent by the call before it lets it out no more."""
+    release, reached, spent = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(client):
+        reached.set()
+        release.wait(300)
+        client.sendall(OK)
+        return True
+
+    looked_at, told = [], []
+
+    def admit(_path, asked):
+        looked_at.append(asked.model)
+        return "spent" if spent.is_set() else None
+
+    def hear(exchange):
+        told.append(exchange.refused)
+        spent.set()
+
+    with Service(slow) as service, contextlib.ExitStack() as stack:
+        door = ModelDoor(ModelUpstream.parse(f"openai={service.address}"), at_once=1)
+        stack.callback(door.close)
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        log = ModelLog(tmp_path / "model.jsonl")
+        stack.callback(log.close)
+        stack.enter_context(door.episode(listening, log, on_exchange=hear, admit=admit))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        answers = []
+
+        def ask(model):
+            answers.append((model, post(url, b'{"model":"%b","messages":[]}' % model).status_code))
+
+        first = threading.Thread(target=ask, args=(b"first",))
+        first.start()
+        assert reached.wait(300)
+        others = [threading.Thread(target=ask, args=(b"later",)) for _ in range(5)]
+        for each in others:
+            each.start()
+        for _ in range(3000):
+            if looked_at.count("later") == 5:
+                break
+            threading.Event().wait(0.1)
+        release.set()
+        for each in (first, *others):
+            each.join(300)
+    assert sorted(answers) == [(b"first", 200)] + [(b"later", 403)] * 5
+    assert len(service.requests) == 1
+    assert told == [None] + ["spent"] * 5
+
+
+def test_a_call_that_is_to_be_sent_again_is_looked_at_again(tmp_path):
+    allowed_now = ["yes"]
+
+    def admit(_path, _asked):
+        return None if allowed_now.pop() == "yes" else "spent"
+
+    allowed_now.insert(0, "no")
+    with (
+        ModelStub(faulty(limited(times="always"))) as stub,
+        opened(tmp_path, f"{stub.address}/v1", may_retry=allowed(9), admit=admit) as door,
+    ):
+        assert post(door.url).status_code == 403
+        entries = door.entries()
+    assert [(each.status, each.fault, each.refused) for each in entries] == [
+        (429, "rate limited", None),
+        (None, None, "spent"),
+    ]
+
+
 def test_what_a_call_cost_is_told_before_the_next_one_is_looked_at(tmp_path):
     """A client that opens a connection for every call must not get ahead of the count."""
     told, release, looked_at = threading.Event(), threading.Event(), []

@@ -246,6 +246,11 @@ class Call:
     ending: bool = False
     """Its last bytes go out: whoever asks next must find it told."""
 
+    @property
+    def waits(self) -> bool:
+        """It is to be sent once more."""
+        return self.wait_s is not None and self.fault is None
+
 
 class DoorView(abc.ABC):
     """One episode's door while it is open; where the answers come from is its subclass's."""
@@ -454,23 +459,32 @@ class _LiveView(DoorView):
         """Send a call and pass its answer on; where the endpoint asks to wait and that is allowed, send it again."""
         for tries in itertools.count():
             again = self._turn(client, call, target, tries)
-            if call.wait_s is None or call.fault is not None or not self._pause(client, call):
+            if not call.waits:
                 break
-            call.fault = RATE_LIMITED
+            if self._pause(client, call):
+                call.fault = RATE_LIMITED
             self._ended(call, self._entry(call))
+            if call.fault != RATE_LIMITED:
+                break
             call = Call(call.head, call.body, self._log.elapsed(), asked=call.asked)
-        self._ended(call, self._entry(call))
         return again and call.fault is None
 
     def _turn(self, client: socket.socket, call: Call, target: str, tries: int) -> bool:
-        """The same once, when its turn has come."""
-        if not self._door.turnstile.enter(lambda: self._over or _gone(client)):
+        """The same once, when its turn has come; told before the next has its turn, unless it is to be sent again."""
+        turnstile = self._door.turnstile
+        if not turnstile.enter(lambda: self._over or _gone(client)):
             call.fault = "ended" if self._over else "client gone"
+            self._ended(call, self._entry(call))
             return False
         try:
-            return self._send(client, call, target, tries)
+            if tries or turnstile.limited:
+                self._check(call.head, call.body)  # what allowed it may be spent by now
+            again = self._send(client, call, target, tries)
+            if not call.waits:
+                self._ended(call, self._entry(call))
+            return again
         finally:
-            self._door.turnstile.leave()
+            turnstile.leave()
 
     def _pause(self, client: socket.socket, call: Call) -> bool:
         """Wait as the endpoint asked; false when the client went away, or the episode ended."""

@@ -28,6 +28,11 @@ class Turnstile:
         self._inside = 0
         self._waiting: deque[object] = deque()
 
+    @property
+    def limited(self) -> bool:
+        """Whether a turn may have to be waited for."""
+        return self._most is not None
+
     def enter(self, given_up: Callable[[], bool]) -> bool:
         """Wait for a turn, then be inside; false, and outside, when `given_up` says that nobody waits any more."""
         if self._most is None:
