@@ -128,3 +128,8 @@ def test_episodes_are_in_the_byte_order_of_their_tasks():
         ("t01", 0),
         ("t01", 1),
     ]
+
+
+def test_an_attempt_of_any_number_is_a_gap_found_at_once():
+    found = folded(plan(1, 1), row(attempt=(1 << 63) - 1))
+    assert [each.what for each in found.findings if each.rule == "rows-gap"] == ["t00 repeat 0 lacks attempt 0"]

@@ -1,7 +1,9 @@
 import hashlib
+import re
 
 import pytest
 
+from scoresheet.documents.row import Row
 from scoresheet.errors import Refused, Usage
 from scoresheet.publish import run_folder
 from tests.publish.runs import A, baselines, line, plan, row, rows, write
@@ -106,3 +108,32 @@ def test_a_broken_plan_is_refused(tmp_path):
 def test_a_plan_without_tasks_is_refused(tmp_path):
     with pytest.raises(Refused, match="no task"):
         run_folder.read(write(tmp_path, plan(tasks=0), []))
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("tool_calls", "1" * 5000),
+        ("tool_calls", "-1"),
+        ("repeat", "9" * 30),
+        ("agent_exit", "-" + "9" * 30),
+        ("elapsed_s", "1e308"),
+        ("elapsed_s", "-1.0"),
+        ("cpu_s", "1e200"),
+        ("recorded_latency_ms", "1e300"),
+        ("tokens_in", "1" * 5000),
+    ],
+)
+def test_a_figure_that_nothing_can_hold_is_a_finding_of_its_row(member, value):
+    text = row().model_dump_json()
+    text = re.sub(rf'"{member}":[^,]+', f'"{member}":{value}', text, count=1)
+    assert f'"{member}":{value},' in text
+    with pytest.raises(Refused) as caught:
+        Row.from_bytes(text, "rows.jsonl:1")
+    assert [(each.rule, each.where) for each in caught.value.findings] == [("rows-field", f"rows.jsonl:1#/{member}")]
+
+
+def test_a_plan_of_more_episodes_than_can_be_held_is_refused_at_once(tmp_path):
+    (tmp_path / "run.json").write_bytes(plan().model_copy(update={"repeats": 10**12}).text())
+    with pytest.raises(Refused, match="more than 2000000 episodes"):
+        run_folder.read(tmp_path)

@@ -11,6 +11,9 @@ from scoresheet.documents.model import Document, Fingerprint, Many, Sha256, Task
 
 ExitReason = Literal["completed", "mismatch", "timeout", "tool_cap", "model_error", "agent_error", "harness_error"]
 Bit = Annotated[int, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""Bounded, as durations are: so no row makes a sum or a text that can't be held."""
+Duration = Annotated[float, Field(ge=0, le=1e15)]
 
 
 class Mismatch(Document):
@@ -30,15 +33,15 @@ class ModelUsage(Document):
     rule = "rows"
     model: str
     """The name that answered, else the one that was asked for."""
-    calls: Annotated[int, Field(ge=0)]
+    calls: Count
     """Answers that told their tokens."""
-    input: Annotated[int, Field(ge=0)]
+    input: Count
     """With those that were read from a cache or written to one."""
-    cached: Annotated[int, Field(ge=0)] = 0
-    cache_write: Annotated[int, Field(ge=0)] = 0
-    output: Annotated[int, Field(ge=0)]
+    cached: Count = 0
+    cache_write: Count = 0
+    output: Count
     """With those of reasoning."""
-    reasoning: Annotated[int, Field(ge=0)] = 0
+    reasoning: Count = 0
 
 
 class Row(Document):
@@ -47,9 +50,9 @@ class Row(Document):
     rule = "rows"
     manifest_sha256: Sha256
     task_id: TaskId
-    repeat: Annotated[int, Field(ge=0)]
-    attempt: Annotated[int, Field(ge=0)]
-    episode_seed: Annotated[int, Field(ge=0)]
+    repeat: Count
+    attempt: Count
+    episode_seed: Count
     success: Bit | None
     """`null` while a human judges."""
     schema_ok: Bit
@@ -58,30 +61,30 @@ class Row(Document):
     exit_reason: ExitReason
     limit: str | None = None
     """The limit that ended the episode: `wall_clock`, `tool_calls`, `output`, `disk`, `memory`, `pids`."""
-    limit_at_s: float | None = None
+    limit_at_s: Duration | None = None
     answer: JsonValue = None
-    elapsed_s: float
-    cpu_s: float
-    recorded_latency_ms: float
-    tool_calls: int
-    repeated_calls: int
+    elapsed_s: Duration
+    cpu_s: Duration
+    recorded_latency_ms: Duration
+    tool_calls: Count
+    repeated_calls: Count
     mismatches: Many[Mismatch] = ()
     schema_errors: Many[str] = ()
-    ignored: dict[str, int] = {}
+    ignored: dict[str, Count] = {}
     """`TOOL RULE` → in how many calls that `ignore` rule took something out before the request was compared."""
     schema_unchecked: Many[str] = ()
     """Tools whose arguments could not be checked: v1 without `tools/<name>.json` or `http`."""
-    model_calls: int | None = None
+    model_calls: Count | None = None
     """Calls that passed the model's door; `null`: there was none."""
-    model_retries: int | None = None
+    model_retries: Count | None = None
     """How often a question was asked again after it had failed, by the agent or by the door."""
-    model_door_retries: int | None = None
+    model_door_retries: Count | None = None
     """Those that the door made, after the provider had asked it to wait."""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
     model_usage: Many[ModelUsage] = ()
     """The same tokens, model by model and kind by kind."""
-    model_untold: int | None = None
+    model_untold: Count | None = None
     """Answers that told no tokens, and calls in a dialect that is not known: the sums are then a lower bound."""
     cost: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]*)(\.[0-9]{1,12})?$")] | None = None
     """What the tokens cost by the run's price table, exact; `null` without a table, or when not all of it is known."""
@@ -93,11 +96,11 @@ class Row(Document):
     """Control of the card → what the model's calls showed of it (docs/model)."""
     violations: Many[str] = ()
     """What was seen of each control that is violated."""
-    patch_lines: int | None = None
+    patch_lines: Count | None = None
     patch_sha256: str | None = None
     tests_identical: Bit | None = None
     """1 when every frozen test that the agent could see is byte for byte what it was; `null` without a workspace."""
-    test_files_changed: int | None = None
+    test_files_changed: Count | None = None
     """How many of them were changed or removed."""
     tests_changed: Many[str] = ()
     """Which: paths of the workspace."""
@@ -108,8 +111,8 @@ class Row(Document):
     code that names the test runner, and says so."""
     patch_left_out: Many[str] = ()
     """What lay in the workspace and is in no patch: `path: why`."""
-    peak_memory_bytes: int | None = None
-    agent_exit: int | None = None
+    peak_memory_bytes: Count | None = None
+    agent_exit: Annotated[int, Field(gt=-(1 << 63), lt=1 << 63)] | None = None
     """Exit status of the agent's process; negative for a signal; `null` when it never started or was killed by us."""
     detail: str | None = None
     """One sentence for a person: why the episode ended as it did, when that is not plain."""
@@ -129,4 +132,4 @@ def episode_seed(seed: int, task_id: str, repeat: int) -> int:
     return int.from_bytes(hashed[:8], "big") & (2**63 - 1)
 
 
-__all__ = ["Bit", "ExitReason", "Fingerprint", "Mismatch", "ModelUsage", "Row", "episode_seed"]
+__all__ = ["Bit", "Count", "Duration", "ExitReason", "Fingerprint", "Mismatch", "ModelUsage", "Row", "episode_seed"]

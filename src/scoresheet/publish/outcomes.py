@@ -189,9 +189,9 @@ class Ledger:
         for before, after in pairwise(attempts):
             if before.number == after.number:
                 self._find("rows-duplicate", after.where, f"{name} attempt {after.number} is there twice")
-        if sorted(set(numbers)) != list(range(max(numbers) + 1)):
-            absent = sorted(set(range(max(numbers))) - set(numbers))
-            self._find("rows-gap", attempts[-1].where, f"{name} lacks attempt {absent[0]}")
+        absent = next((place for place, number in enumerate(sorted(set(numbers))) if number != place), None)
+        if absent is not None:
+            self._find("rows-gap", attempts[-1].where, f"{name} lacks attempt {absent}")
         # of an attempt that is there twice the worse one counts: a copy can't better a score
         by_number: dict[int, _Attempt] = {}
         for attempt in attempts:

@@ -35,6 +35,8 @@ from scoresheet.run.judgments import JUDGMENTS, Judgments
 RUN, ROWS = "run.json", "rows.jsonl"
 CONFOUNDS, RECEIPTS, BASELINES = "confounds.jsonl", "receipts.jsonl", "baselines.json"
 CARD, PACK = "card.yaml", "pack.json"
+_MOST_PLANNED = 2_000_000
+"""Each takes room before its row is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,9 @@ def plan_of(folder: Path) -> RunPlan:
         raise Usage(f"no run can be read here: {error.strerror}", str(folder / RUN), mend) from error
     if not plan.tasks:
         raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
+    if plan.planned > _MOST_PLANNED:
+        what = f"{len(plan.tasks)} tasks so many times are more than {_MOST_PLANNED} episodes"
+        raise Refused(what, [Finding("run-field", f"{RUN}#/repeats", what)], RUN)
     return plan
 
 

@@ -32,3 +32,7 @@ def test_headers_are_found_whatever_their_case():
     headers = [("X-RateLimit-Remaining", "3"), ("Request-Id", "req_1")]
     assert parts.request_id(headers) == "req_1"
     assert parts.rate_limits(headers) == (("x-ratelimit-remaining", "3"),)
+
+
+def test_more_tokens_than_any_call_could_spend_are_not_told():
+    assert [parts.count(value) for value in (7, (1 << 40) - 1, 1 << 40, 10**300, -1)] == [7, (1 << 40) - 1, 0, 0, 0]

@@ -9,6 +9,7 @@ from scoresheet.canonical import JsonValue
 
 Headers = Sequence[tuple[str, str]]
 _REQUEST_ID = ("request-id", "x-request-id", "apim-request-id", "cf-ray")
+_MOST_TOKENS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,9 @@ def whole(value: JsonValue) -> int | None:
 
 
 def count(value: JsonValue) -> int:
-    """The number of tokens; 0 when it isn't told."""
-    return max(whole(value) or 0, 0)
+    """The number of tokens; 0 when it isn't told, or is more than any call could spend."""
+    found = whole(value) or 0
+    return found if 0 <= found < _MOST_TOKENS else 0
 
 
 def flag(value: JsonValue) -> bool | None:
