@@ -63,6 +63,9 @@ def viewing(*words) -> Iterator[tuple["subprocess.Popen[str]", str]]:
             assert URL.fullmatch(line), line + process.communicate(timeout=300)[1]
             yield process, line.strip()
         finally:
+            process.send_signal(signal.SIGINT)  # it clears up after itself
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(300)
             process.kill()
 
 
