@@ -76,6 +76,15 @@ def test_what_is_cut_says_so_and_where_the_whole_of_it_lies():
     assert len(text) < 500
 
 
+@pytest.mark.parametrize("text", ["ä漢😀" * 20, "\x1b\u202e" * 20])
+def test_what_is_all_there_is_not_called_cut_and_what_is_not_is(text):
+    data = text.encode()
+    whole = shown(Found(texts={"stdout": Text(data, len(data))}))["texts"][0][1]
+    assert "cut here" not in whole
+    head = shown(Found(texts={"stdout": Text(data[:-1], len(data))}))["texts"][0][1]
+    assert head.endswith(f"… cut here: the whole of it is in episodes/t00/0.0/stdout ({len(data)} bytes)")
+
+
 def test_an_attempt_never_takes_much_more_than_its_room():
     huge = "y" * 300_000
     found = Found(

@@ -71,13 +71,13 @@ class _Purse:
     def __init__(self, characters: int) -> None:
         self.left = characters
 
-    def take(self, text: str, whole: int | None = None, where: str = "rows.jsonl") -> str:
-        """The text, or its head and what is left out. `whole` counts what `text` is the head of."""
+    def take(self, text: str, where: str = "rows.jsonl", more: bool = False, size: int | None = None) -> str:
+        """The text, or its head and where the whole of it is. `more`: it is the head of something, of so many bytes."""
         kept = text[: max(0, self.left)]
         self.left -= len(kept)
-        if len(kept) == len(text) and (whole is None or whole <= len(text)):
+        if len(kept) == len(text) and not more:
             return kept
-        return f"{kept}\n… cut here: the whole of it is in {where}" + (f" ({whole} bytes)" if whole else "")
+        return f"{kept}\n… cut here: the whole of it is in {where}" + (f" ({size} bytes)" if size else "")
 
 
 def attempt(row: Row, attempts: int, fate: str, found: Found, expected: Expected, characters: int) -> dict[str, Any]:
@@ -95,12 +95,16 @@ def attempt(row: Row, attempts: int, fate: str, found: Found, expected: Expected
         "expected": _expected(row.answer, expected, purse),
         "calls": _calls(found.calls, purse, folder),
         "texts": [
-            [name, text.fault or purse.take(decoded(text.head), text.size, f"{folder}/{name}")]
+            [name, text.fault or _shown(text, purse, f"{folder}/{name}")]
             for name, text in ((name, found.texts[name]) for name in _ORDER if name in found.texts)
         ],
         "steps": _steps(trajectory, purse, folder),
         "moments": [] if trajectory else _moments(found, purse),
     }
+
+
+def _shown(text: Text, purse: _Purse, where: str) -> str:
+    return purse.take(decoded(text.head), where, text.size > len(text.head), text.size)
 
 
 _ORDER = ("patch.diff", "stderr", "stdout")
