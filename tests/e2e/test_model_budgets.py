@@ -1,13 +1,17 @@
 """Runs that stop when their budget is spent, go on with a higher one, and wait where a provider asks them to."""
 
 import json
+import queue
+import signal
+import subprocess
 
 import pytest
 
 from scoresheet.model.entry import read_back
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
-from tests.e2e.test_model_replay import PRICES, rows, run, scoresheet, shop_with_model, value
+from tests.command import SCORESHEET
+from tests.e2e.test_model_replay import AGENT, PRICES, rows, run, scoresheet, shop_with_model, value
 
 TURNS = [{"tool": "get_item", "arguments": {"n": 1}}, {"text": '{"price": 12}'}]
 TASKS = {f"t{number}": "be good" for number in range(3)}
@@ -111,6 +115,30 @@ def test_as_many_calls_as_were_asked_for_are_under_way_at_once(tmp_path):
         done = run(tmp_path, "run", *model, "--model-concurrency", "openai=1", "--jobs", "3")
         assert done.returncode == 0, done.stderr
     assert [row.success for row in rows(tmp_path, "run").values()] == [1, 1, 1]
+
+
+def test_a_run_that_is_killed_again_and_again_knows_all_that_it_spent(tmp_path):
+    shop_with_model(tmp_path, {"t0": "be good"})
+    faults = [{"turn": 1, "kind": "hang", "seconds": 600, "times": 2}]
+    heard = queue.Queue()
+    with ModelStub(Script.of({"turns": TURNS, "faults": faults}), on_request=heard.put) as stub:
+        more = ("--model", f"openai={stub.address}/v1", "--max-tokens-total", "9000")
+        for resume in ((), ("--resume",)):
+            command = ["run", tmp_path / "pack", "--agent", f"python3 {AGENT}", "--draft", "--seat", "a", "--quiet"]
+            command += ["--out", tmp_path / "run", *more, *resume]
+            environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+            with subprocess.Popen([SCORESHEET, *map(str, command)], cwd=tmp_path, env=environment) as process:
+                while heard.get(timeout=300)["turn"] != 1:
+                    pass
+                process.kill()
+            assert process.returncode == -signal.SIGKILL
+            assert plan(tmp_path)["status"] == "running"
+        done = run(tmp_path, "run", *more, "--resume")
+    assert done.returncode == 0, done.stderr
+    # two attempts of which the first answer came, and one that was whole
+    assert value(done.stdout, "budget") == "max_tokens_total 9000, spent 4200"
+    verified = scoresheet(tmp_path, "verify", tmp_path / "run")
+    assert "row-follows" not in verified.stdout + verified.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from scoresheet.documents.prices import PriceTable
 from scoresheet.model.entry import Entry
 from scoresheet.model.observed import Exchange
 from scoresheet.model.wire.parts import Asked
-from scoresheet.run.budget import Budget, Limit, on_disk
+from scoresheet.run.budget import Budget, Limit, keep_lost, on_disk
+from scoresheet.run.plan import Episode
 from scoresheet.stats import bill
 
 PATH = "/v1/chat/completions"
@@ -118,3 +119,16 @@ def test_what_a_killed_run_had_spent_is_read_from_its_logs(tmp_path):
         (folder / "model.jsonl").write_bytes(lines)
     assert on_disk(tmp_path, PRICES) == (330, bill.parsed("0.0006"))
     assert on_disk(tmp_path, None) == (330, None)
+
+
+def test_what_was_spent_by_an_attempt_that_is_run_again_stays_on_the_disk(tmp_path):
+    again = (Episode("t", 0, 1, 5), Episode("t", 1, 0, 5))
+    for kills in range(3):
+        for episode in again:
+            (tmp_path / episode.folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / episode.folder / "model.jsonl").write_bytes(entry().line())
+        keep_lost(tmp_path, again)
+        assert on_disk(tmp_path, None) == (220 * (kills + 1), None)
+        assert not list(tmp_path.glob("episodes/*/*/model.jsonl"))
+    keep_lost(tmp_path, again)
+    assert on_disk(tmp_path, None) == (660, None)

@@ -3,7 +3,9 @@
 A call that is under way ends; the next one is not sent, and its episode is interrupted without a row.
 """
 
+import itertools
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +16,13 @@ from scoresheet.model.entry import MODEL_LOG, read_back
 from scoresheet.model.observed import Exchange
 from scoresheet.model.wire.parts import Asked, Usage
 from scoresheet.model.wire.reading import Read
+from scoresheet.run.plan import Episode
 from scoresheet.stats import bill
 
 INTERRUPTED = "interrupted"
 """Why an episode was stopped that is run again."""
+LOST = "interrupted"
+"""Folder of a run with the model calls of attempts that were cut short, and run again."""
 _FREE = ("/count_tokens",)
 
 
@@ -134,10 +139,24 @@ class Budget:
         return None
 
 
+def keep_lost(run: Path, again: Iterable[Episode]) -> None:
+    """Put the logs of attempts without a row, which are run again, where the new ones can't replace them.
+
+    Nothing reads them but `on_disk`: whoever is killed again must still know what was spent before.
+    """
+    for episode in again:
+        path = run / episode.folder / MODEL_LOG
+        if path.exists():
+            folder = run / LOST / Path(episode.folder).relative_to("episodes")
+            folder.mkdir(parents=True, exist_ok=True)
+            number = next(each for each in itertools.count() if not (folder / f"{each}-{MODEL_LOG}").exists())
+            path.rename(folder / f"{number}-{MODEL_LOG}")
+
+
 def on_disk(run: Path, prices: PriceTable | None) -> tuple[int, int | None]:
     """Tokens and cost of every call that a run directory holds, of episodes without a row too."""
     budget = Budget(prices=prices)
-    for path in sorted((run / "episodes").glob(f"*/*/{MODEL_LOG}")):
+    for path in sorted((*run.glob(f"episodes/*/*/{MODEL_LOG}"), *run.glob(f"{LOST}/*/*/*-{MODEL_LOG}"))):
         data = path.read_bytes()
         for entry in read_back(data[: data.rfind(b"\n") + 1]):  # a killed runner leaves a torn last line
             exchange = entry.exchange()

@@ -20,7 +20,7 @@ from scoresheet.replay.session import Tape
 from scoresheet.run import journal, workspace
 from scoresheet.run.admission import Admission
 from scoresheet.run.agents.agent import Agent
-from scoresheet.run.budget import INTERRUPTED, on_disk
+from scoresheet.run.budget import INTERRUPTED, keep_lost, on_disk
 from scoresheet.run.episode import EpisodeSpec, Interrupted, run_episode
 from scoresheet.run.fold import harness_error
 from scoresheet.run.grading import Grader
@@ -117,6 +117,8 @@ def _run(
             for row in journal.read_rows(out / journal.ROWS):
                 done.add(row)
             journal.add_confounds(out, _resumption(plan, done))
+            if plan.resumed_at and models.doors:
+                keep_lost(out, done.remaining(_planned(plan)))
             _Work(pack, agent, plan, out, sandbox, server, rows, done, progress, models).run()
         journal.add_confounds(out, _violations(out))
         if next(done.remaining(_planned(plan)), None) is None:
