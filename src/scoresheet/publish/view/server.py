@@ -79,7 +79,6 @@ class _Http(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Http
     timeout = _IDLE_S
-    server_version, sys_version = "scoresheet", ""
 
     def handle_one_request(self) -> None:
         super().handle_one_request()
@@ -112,6 +111,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, "this site can only be read", (("Allow", "GET, HEAD"),))
         else:
             self._say(HTTPStatus(code), "not a request that is answered here")
+
+    def version_string(self) -> str:
+        """Who answers, without a version."""
+        return "scoresheet"
 
     def log_message(self, *_: object) -> None:
         """Nothing: the address is a secret, and what is asked is anybody's text."""
