@@ -89,3 +89,8 @@ def test_amounts_add_up_in_any_order():
     whole = bill.bill(usages, FULL).amount
     assert sum(bill.bill([each], FULL).amount for each in reversed(usages)) == whole
     assert Decimal(bill.text(whole)) == sum(Decimal(bill.text(bill.bill([each], FULL).amount)) for each in usages)
+
+
+def test_a_name_that_is_empty_is_the_price_of_no_other():
+    listed = table(**{"": {"input": 1, "output": 1}})
+    assert bill.price_of(listed, "gpt") is bill.price_of(listed, "-2026") is None

@@ -36,8 +36,9 @@ def price_of(table: PriceTable, model: str) -> ModelPrice | None:
     found = table.models.get(model)
     if found is not None:
         return found
-    undated = (name for name in table.models if model.startswith(name) and _DATED.fullmatch(model, len(name)))
-    return table.models.get(max(undated, key=len, default=""))
+    undated = (name for name in table.models if name and model.startswith(name) and _DATED.fullmatch(model, len(name)))
+    named = max(undated, key=len, default=None)
+    return None if named is None else table.models[named]
 
 
 def bill(usages: Iterable[ModelUsage], table: PriceTable) -> Bill:
