@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 import tracemalloc
@@ -23,9 +22,9 @@ from scoresheet.gate import chain
 from scoresheet.pack import archive
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import audit, block, bundle, bundle_file, run_folder
+from tests.command import SCORESHEET
 from tests.run.packs import OBEY, shop
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 SIX = {f"t{number}": "careful" for number in range(6)}
 
 
@@ -587,6 +586,20 @@ def test_a_path_that_leads_elsewhere_is_refused(bundled, tmp_path, name):
     found = findings(rebuilt(bundled, tmp_path / "b.tar", added))
     assert any(rule == "bundle-path" for rule, _, _ in found)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("pack/a", "pack/a-b", "pack/a/b"), ("pack/" + "x" * 300,), ("pack/" + "d/" * 900 + "x",)],
+    ids=["a file that is a folder", "too long", "too deep"],
+)
+def test_a_name_that_no_file_can_have_is_a_finding_and_no_crash(bundled, tmp_path, names):
+    def added(files):
+        more = files | dict.fromkeys(names, b"x")
+        return {path: more[path] for path in sorted(more, key=bundle_file.place)}
+
+    found = findings(rebuilt(bundled, tmp_path / "b.tar", added))
+    assert any(rule == "bundle-path" for rule, _, _ in found), found
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])

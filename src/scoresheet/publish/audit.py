@@ -3,6 +3,7 @@
 What is said three times over is told apart: what was checked, what could not be, what rests on the submitter's word.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from scoresheet import canonical, digest
 from scoresheet.documents.bundle import INDEX, BundleIndex
@@ -589,15 +590,26 @@ def _episode(
 
 
 def _lay(member: Member, path: Path, executable: bool) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     journal = path.name.endswith(".jsonl")
     ours = member.path.partition("/")[0] in (member.path, FOLDER)
     if ours and not journal and member.size > _SMALL_BYTES and path.name != OUTPUTS:
         raise bundle_file.fault(member.path, f"{member.size} bytes are too many for such a file", "bundle-size")
-    with path.open("xb") as file:
+    with _made(member, path) as file:
         file.writelines(member.lines(_ROW_BYTES) if journal else member.chunks())
     if executable:
         path.chmod(0o755)
+
+
+def _made(member: Member, path: Path) -> BinaryIO:
+    """The new file for a member. Raises `Refused` for a name that no file can have here."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise
+        what = f"it can't lie beside the other files: {error.strerror}"
+        raise bundle_file.fault(member.path[:200], what, "bundle-path") from error
 
 
 def _on_disk(folder: Path, episode: str) -> Found:

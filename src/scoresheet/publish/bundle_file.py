@@ -51,6 +51,7 @@ _SIGNATURE_BYTES = 1 << 20
 _SIGNATURE = re.compile(r"signatures/[a-z0-9][a-z0-9.-]{0,60}")
 _LINE = re.compile(rb"([0-9a-f]{64})  ([^\x00-\x1f\x7f\\]+)\n")
 _LONGEST = 4096
+_DEEPEST = 255
 _CHUNK = 1 << 20
 _OCTAL = re.compile(rb"[0-7]{11}\0")
 _SIZE = slice(124, 136)
@@ -301,7 +302,8 @@ def _is_allowed(path: str) -> bool:
     if top == FOLDER:
         return path in BASELINE
     parts = f"/{rest}/"
-    return top in _FOLDERS and "//" not in parts and "/./" not in parts and "/../" not in parts
+    plain = "//" not in parts and "/./" not in parts and "/../" not in parts
+    return top in _FOLDERS and plain and rest.count("/") < _DEEPEST
 
 
 def _shown(path: str) -> str:
