@@ -2,7 +2,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import pytest
+
 from scoresheet.documents.prices import PriceTable
+from scoresheet.errors import Refused
 from scoresheet.publish import block
 from scoresheet.publish.admissible import Evidence
 from scoresheet.publish.outcomes import fold
@@ -102,6 +105,29 @@ def test_every_attempt_is_paid_for():
 def test_a_row_whose_cost_does_not_follow_from_its_tokens_is_found():
     found = report([spent(rows(A)[0], cost="0.1"), *(spent(one) for one in rows(A)[1:])])
     assert "rows.jsonl:1: cost 0.1 does not follow from its tokens and prices.yaml [rows-cost]" in found.reasons
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "faults"),
+    [
+        ({"spent_tokens": 6600, "spent_cost": "0.0168"}, "finished", []),
+        ({"spent_tokens": 9000, "spent_cost": None}, "incomplete", []),
+        ({"spent_tokens": 6599, "spent_cost": "0.0168"}, "finished", ["6599 tokens spent, but the rows tell of 6600"]),
+        ({"spent_tokens": 6600, "spent_cost": "0.016799"}, "finished", ["0.016799 spent, but the rows tell of 0.0168"]),
+        ({"spent_tokens": 0, "spent_cost": None}, "running", []),
+    ],
+)
+def test_a_budget_that_tells_of_less_than_the_rows_is_found(told, status, faults):
+    found = report([spent(one) for one in rows(A)], status=status, budget={"max_tokens_total": 9000, **told})
+    assert [each for each in found.reasons if "rows-budget" in each] == [
+        f"run.json#/budget/{'spent_tokens' if 'tokens' in fault else 'spent_cost'}: {fault} [rows-budget]"
+        for fault in faults
+    ]
+
+
+def test_an_amount_beyond_all_money_is_no_row():
+    with pytest.raises(Refused):
+        spent(rows(A)[0], cost="1" + "0" * 18)
 
 
 def test_without_a_table_nothing_is_priced():

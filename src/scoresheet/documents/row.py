@@ -86,7 +86,7 @@ class Row(Document):
     """The same tokens, model by model and kind by kind."""
     model_untold: Count | None = None
     """Answers that told no tokens, and calls in a dialect that is not known: the sums are then a lower bound."""
-    cost: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]*)(\.[0-9]{1,12})?$")] | None = None
+    cost: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?$")] | None = None
     """What the tokens cost by the run's price table, exact; `null` without a table, or when not all of it is known."""
     models: Many[str] = ()
     """Names that answered, dated where they are."""

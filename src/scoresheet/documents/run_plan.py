@@ -14,6 +14,8 @@ from scoresheet.documents.model_recording import ModelKind
 
 Status = Literal["running", "finished", "interrupted", "incomplete", "aborted"]
 Isolation = Literal["bwrap", "none"]
+Amount = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?$")]
+"""Decimal text, exact."""
 
 
 class PlannedTask(ToolDocument):
@@ -101,11 +103,11 @@ class RunBudget(ToolDocument):
     rule = "run"
     max_tokens_total: Annotated[int, Field(ge=1)] | None = None
     """In and out together; `null`: no limit."""
-    max_cost: str | None = None
+    max_cost: Amount | None = None
     """Decimal text, in the currency of the run's price table; `null`: no limit."""
     currency: str | None = None
     spent_tokens: Annotated[int, Field(ge=0)] = 0
-    spent_cost: str | None = None
+    spent_cost: Amount | None = None
     """Decimal text, exact; `null` without a price table, or when a model has no price."""
     stopped: str | None = None
     """Why the run stopped before its end; `null`: it did not, for this reason."""

@@ -128,6 +128,8 @@ class Ledger:
     _model_misses: int = 0
     _unpriced: set[str] = field(default_factory=set)
     _untold: int = 0
+    _tokens: int = 0
+    _cost: int = 0
     _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -151,6 +153,8 @@ class Ledger:
             self._find("rows-cost", where, f"cost {row.cost} does not follow from its tokens and prices.yaml")
         self._unpriced.update(name for name in _unpriced(row, self.prices))
         self._untold += row.model_untold or 0
+        self._tokens += (row.tokens_in or 0) + (row.tokens_out or 0)
+        self._cost += _told(row) or 0
         if row.success == 1 and not outcome.success:
             self._find("rows-contradiction", where, f"{row.task_id} can't succeed with exit_reason {row.exit_reason}")
         attempts.append(_Attempt(row.attempt, where, outcome))
@@ -168,6 +172,7 @@ class Ledger:
 
     def close(self) -> Outcomes:
         """The outcomes of all that was added."""
+        self._check_budget()
         order = sorted(self._attempts, key=lambda key: (key[0].encode(), key[1]))
         episodes = tuple(self._resolve(*key) for key in order)
         touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
@@ -176,6 +181,18 @@ class Ledger:
             self._harness_errors, touched, tuple(sorted(self._unpriced)), self._untold, self._model_misses,
             tuple(sorted(self._ignored.items())),
         )  # fmt: skip
+
+    def _check_budget(self) -> None:
+        """What a run spent is at least what its rows add up to; of one that was killed, nobody has counted it yet."""
+        budget = self.plan.budget
+        if budget is None or self.plan.status == "running":
+            return
+        if budget.spent_tokens < self._tokens:
+            what = f"{budget.spent_tokens} tokens spent, but the rows tell of {self._tokens}"
+            self._find("rows-budget", "run.json#/budget/spent_tokens", what)
+        if budget.spent_cost is not None and bill.parsed(budget.spent_cost) < self._cost:
+            what = f"{budget.spent_cost} spent, but the rows tell of {bill.text(self._cost)}"
+            self._find("rows-budget", "run.json#/budget/spent_cost", what)
 
     def _resolve(self, task_id: str, repeat: int) -> Outcome:
         """The attempt that counts: the last one that the retry budget allows."""
