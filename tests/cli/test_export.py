@@ -5,24 +5,18 @@ import hashlib
 import io
 import json
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from scoresheet.cli import app
+from tests.command import call
 from tests.run.packs import OBEY, shop
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 SIX = {f"t{number}": "careful" for number in range(6)}
 NAMES = ("--organization", "Acme", "--model", "acme/careful", "--dataset", "acme/shop", "--task", "prices")
 FORMATS = ("csv", "every-eval-ever", "huggingface", "inspect", "junit")
-
-
-def call(*words):
-    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")

@@ -3,20 +3,22 @@
 import contextlib
 import http.client
 import json
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-COMMAND = str(shutil.which("scoresheet", path=str(Path(sys.executable).parent)))
+from tests import command
+from tests.command import SCORESHEET
+
+scoresheet = partial(command.call, ok=0)
 TOKEN = "q7Zk29LmX04RtVbW83"  # invented
 TASK = {"task_id": "refund", "prompt": "Refund it.", "tools": [], "calls": [], "expected": {"ok": True}}
 
@@ -88,19 +90,13 @@ class Served:
 
 @contextlib.contextmanager
 def serving(pack: Path, *options: str) -> Iterator[Served]:
-    words = [COMMAND, "serve", str(pack), "--task", "refund", *options]
+    words = [SCORESHEET, "serve", str(pack), "--task", "refund", *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         try:
             yield Served(process)
         finally:
             process.kill()
-
-
-def scoresheet(*words: object, ok: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == ok, done.stderr
-    return done
 
 
 def deaf() -> socket.socket:

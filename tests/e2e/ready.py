@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,9 @@ import yaml
 from scoresheet.documents.row import Row
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
+from tests.command import SCORESHEET
 
 HOUSE = Path(__file__).parents[2]
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 KEY = "sk-real-ready-made-7f3a9c0d21"
 """The model's real key: it must be nowhere."""
 COUNT = "catalog.count.2"

@@ -6,7 +6,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,11 @@ from scoresheet import canonical, digest
 from scoresheet.cli import app
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.publish import run_folder
+from tests.command import call
 from tests.run.packs import OBEY, shop, write_card
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIX = {f"t{number}": "careful" for number in range(6)}
-
-
-def call(*words, ok=None, folder=None):
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300, cwd=folder)
-    if ok is not None:
-        assert done.returncode == ok, done.stderr + done.stdout
-    return done
 
 
 def run(pack, out, *more, agent=OBEY, seat=("--seat", "laptop-a"), ok=0):

@@ -1,19 +1,13 @@
 """Two real agents on a real pack, run, bundled and compared by the installed command."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command import call
 from tests.run.packs import OBEY, shop
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 IDLE = f"sh {Path(__file__).parents[2] / 'examples' / 'agents' / 'idle.sh'}"
-
-
-def call(*words):
-    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import subprocess
 
 from scoresheet.documents.row import Row
 from scoresheet.model.log import read_back
-from tests.e2e.test_models import ENVIRONMENT, SCORESHEET
+from tests.command import SCORESHEET
+from tests.e2e.test_models import ENVIRONMENT
 from tests.model.doors import Service
 from tests.run.packs import AGENTS, shop, write_card
 

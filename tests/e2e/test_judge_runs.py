@@ -1,21 +1,14 @@
 """Tasks that a human judges, from the pack to the report, with real agents in real sandboxes."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 from scoresheet.publish import run_folder
 from scoresheet.run import journal
+from tests.command import call
 from tests.run.packs import OBEY, shop
 from tests.run.works import ACT, works
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 HUMAN = {"oracle": {"kind": "human"}}
-
-
-def call(*words, keys=""):
-    return subprocess.run([SCORESHEET, *map(str, words)], input=keys, capture_output=True, text=True, timeout=300)
 
 
 def test_a_replayed_task_waits_for_a_human_and_then_is_reported(tmp_path):

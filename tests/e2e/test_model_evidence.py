@@ -9,7 +9,8 @@ import pytest
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import audit, bundle, run_folder
 from scoresheet.publish.trajectories import Trajectories
-from tests.e2e.test_models import SCORESHEET, TURNS, run
+from tests.command import SCORESHEET
+from tests.e2e.test_models import TURNS, run
 from tests.run import atif
 
 FIRST, SECOND = "stub-model-2026-01-01", "stub-model-2026-02-02"

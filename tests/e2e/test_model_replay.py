@@ -3,8 +3,6 @@
 import json
 import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,9 @@ from scoresheet.documents.row import Row
 from scoresheet.model.entry import read_back
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
+from tests.command import SCORESHEET
 from tests.run.packs import AGENTS, shop, write_card
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 AGENT = AGENTS / "model_agent.py"
 CHANCE = {
     "turns": [

@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,9 @@ from scoresheet.documents.row import Row
 from scoresheet.model.log import read_back
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
+from tests.command import SCORESHEET
 from tests.run.packs import AGENTS, shop, write_card
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 KEY = "sk-real-e2e-0123456789"
 TURNS = [{"tool": "get_item", "arguments": {"n": 1}}, {"text": '{"price": 12}'}]
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "THE_KEY": KEY, "LANG": "C.UTF-8"}

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,18 +9,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.command import call
 from tests.publish import runs, scored
 from tests.publish.page import pages
 from tests.publish.page.pages import HOSTILE
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MINUTE = 60_000
 SCHEMES = ("light", "dark")
-
-
-def call(*words):
-    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300, check=False)
 
 
 def written(*words) -> None:

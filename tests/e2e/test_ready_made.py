@@ -10,6 +10,7 @@ import pytest
 
 from scoresheet.model.upstream import DUMMY_KEY
 from scoresheet.run.agents import openai_tools
+from tests.command import SCORESHEET
 from tests.e2e import inside, ready
 from tests.run.packs import AGENTS
 
@@ -78,7 +79,7 @@ def test_a_model_that_fails_is_asked_once_and_is_a_model_error(tmp_path, pack):
 
 def refused(agent, pack, folder, *more):
     words = [
-        ready.SCORESHEET,
+        SCORESHEET,
         "run",
         str(pack),
         "--agent",

@@ -6,7 +6,8 @@ import pytest
 
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
-from tests.e2e.test_models import ENVIRONMENT, SCORESHEET, TURNS
+from tests.command import SCORESHEET
+from tests.e2e.test_models import ENVIRONMENT, TURNS
 from tests.run.packs import AGENTS, shop, write_card
 
 AGENT = f"python3 {AGENTS / 'model_agent.py'}"

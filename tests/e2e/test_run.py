@@ -7,24 +7,15 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from scoresheet.run import journal
+from tests.command import SCORESHEET, call
 from tests.run.packs import OBEY, alive, shop
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
-
-
-def call(*words, folder=None, ok=None):
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, cwd=folder, timeout=300)
-    if ok is not None:
-        assert done.returncode == ok, done.stderr
-    return done
 
 
 def run(pack, out, *more, agent=OBEY, ok=0):

@@ -2,8 +2,8 @@
 
 import json
 import shlex
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 from scoresheet.documents.tool import Request
 from scoresheet.pack import fingerprint
 from scoresheet.pack.folder import Pack
+from tests import command
 from tests.run.packs import write_card
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
+scoresheet = partial(command.call, ok=0)
 AGENT = """
 import json, os, sys, urllib.error, urllib.request
 
@@ -68,12 +69,6 @@ def pack(tmp_path: Path) -> Path:
     write_card(Pack.open(root))
     (tmp_path / "agent.py").write_text(AGENT)
     return root
-
-
-def scoresheet(*words: object, ok: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == ok, done.stderr
-    return done
 
 
 def run(pack: Path, *asked: str) -> tuple[list[Any], list[list[Any]]]:

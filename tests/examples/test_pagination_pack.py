@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 from scoresheet.pack.folder import Pack
+from tests.command import call
 
 HOUSE = Path(__file__).parent.parent.parent
 PACK = HOUSE / "examples/packs/pagination-v1"
 AGENTS = HOUSE / "examples/agents"
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
 HONEST = {"catalog.band-edges", "catalog.shared-counts", "catalog.stable-sort"}
-
-
-def call(*words):
-    return subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=600, check=False)
 
 
 def rows(out, agent, *more):

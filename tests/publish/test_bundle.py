@@ -370,6 +370,18 @@ def test_what_was_edited_is_named_though_every_digest_was_rebuilt(scored, tmp_pa
     assert any(found == rule and place.endswith(where) for found, place in named(run, pack))
 
 
+@pytest.mark.parametrize("name", ["calls.jsonl", "evidence.json", "trajectory.json"])
+def test_a_pipe_in_the_place_of_an_episodes_file_is_not_waited_for(scored, tmp_path, name):
+    folder, pack = scored
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    place = next(run.glob(f"episodes/*/*/{name}"))
+    place.unlink()
+    os.mkfifo(place)
+    assert name == "trajectory.json" or any("is not there" in what for _, _, what in findings(run, pack))
+    assert verified(run, pack).ok == (name == "trajectory.json")
+
+
 def rebuilt(bundled, path, change):
     """The bundle, its files changed by `change` (path → bytes, in order), with digests and index made to fit."""
     with tarfile.open(bundled) as tar:

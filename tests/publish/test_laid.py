@@ -1,9 +1,7 @@
 """A bundle laid out, and what `view` shows of it: the same as of its run, and nothing of one that does not hold."""
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -12,15 +10,11 @@ from scoresheet.publish import laid
 from scoresheet.publish.page.folder import Open
 from scoresheet.publish.view import site
 from scoresheet.publish.view.runs import Runs, find
+from tests import command
 from tests.run.packs import OBEY, shop
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
+call = partial(command.call, ok=0)
 FIVE = {f"t{number}": "careful" for number in range(5)}
-
-
-def call(*words):
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
