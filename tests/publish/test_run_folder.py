@@ -1,4 +1,5 @@
 import hashlib
+import os
 import re
 
 import pytest
@@ -137,3 +138,21 @@ def test_a_plan_of_more_episodes_than_can_be_held_is_refused_at_once(tmp_path):
     (tmp_path / "run.json").write_bytes(plan().model_copy(update={"repeats": 10**12}).text())
     with pytest.raises(Refused, match="more than 2000000 episodes"):
         run_folder.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "rows.jsonl", "card.yaml", "receipts.jsonl", "judgments.jsonl"])
+def test_no_pipe_among_the_files_of_a_run_is_waited_for(tmp_path, name):
+    write(tmp_path, plan(), rows(A))
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(Usage, match="not a regular file"):
+        run_folder.read(tmp_path)
+
+
+def test_no_pipe_is_opened_as_a_file(tmp_path):
+    os.mkfifo(tmp_path / "calls.jsonl")
+    with pytest.raises(OSError, match="not a regular file"):
+        run_folder.opened(tmp_path / "calls.jsonl")
+    (tmp_path / "stdout").write_bytes(b"x")
+    with run_folder.opened(tmp_path / "stdout") as file:
+        assert file.read() == b"x"

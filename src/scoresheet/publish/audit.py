@@ -256,7 +256,7 @@ class _Work:
                     for _ in pieces:
                         pass
         if models and not by_digest and row.exit_reason != "harness_error":
-            with suppress(OSError), (self.folder / folder / MODEL_LOG).open("rb") as log:  # told by the fold
+            with suppress(OSError), run_folder.opened(self.folder / folder / MODEL_LOG) as log:  # told by the fold
                 fold.model(log, self._controls(), plan.limits.max_tool_calls)
         if self.trajectories is not None:
             self.take(self.trajectories.check(row, folder))
@@ -616,7 +616,7 @@ def _on_disk(folder: Path, episode: str) -> Found:
     """The files of an episode of a run directory that a row can be held against."""
     for name in ("calls.jsonl", "evidence.json", "patch.diff", judgments.TASK_VIEW):
         try:
-            with (folder / episode / name).open("rb") as file:
+            with run_folder.opened(folder / episode / name) as file:
                 yield name, file
         except OSError:
             continue

@@ -1,9 +1,13 @@
 """Reads a run directory into values. Every line that is not what it should be is a finding, never ignored."""
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from io import BufferedReader
 from pathlib import Path
 
 from scoresheet import digest
@@ -35,6 +39,7 @@ from scoresheet.run.judgments import JUDGMENTS, Judgments
 RUN, ROWS = "run.json", "rows.jsonl"
 CONFOUNDS, RECEIPTS, BASELINES = "confounds.jsonl", "receipts.jsonl", "baselines.json"
 CARD, PACK = "card.yaml", "pack.json"
+_FILES = (RUN, ROWS, CONFOUNDS, RECEIPTS, BASELINES, CARD, PACK, JUDGMENTS, prices.PRICES)
 _MOST_PLANNED = 2_000_000
 """Each takes room before its row is read."""
 
@@ -118,6 +123,7 @@ class Judged:
 
 def plan_of(folder: Path) -> RunPlan:
     """run.json of the run in `folder`. Raises as `read` does."""
+    _check_files(folder)
     try:
         plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
     except OSError as error:
@@ -129,6 +135,26 @@ def plan_of(folder: Path) -> RunPlan:
         what = f"{len(plan.tasks)} tasks so many times are more than {_MOST_PLANNED} episodes"
         raise Refused(what, [Finding("run-field", f"{RUN}#/repeats", what)], RUN)
     return plan
+
+
+def _check_files(folder: Path) -> None:
+    """Raise `Usage` for a pipe, a device or a folder among the files of a run: reading one might never end."""
+    for name in _FILES:
+        try:
+            mode = (folder / name).stat().st_mode
+        except OSError:  # told by whoever reads it
+            continue
+        if not stat.S_ISREG(mode):
+            raise Usage("not a regular file", str(folder / name), "put back the file that the run wrote")
+
+
+def opened(path: Path) -> BufferedReader:
+    """The file at `path`, to be read. Raises `OSError`, also for what is no regular file: no pipe is waited for."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(file, "rb")
 
 
 def frozen_at(folder: Path) -> str | None:

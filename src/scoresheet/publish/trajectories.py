@@ -14,6 +14,7 @@ from scoresheet.errors import Finding, ScoresheetError
 from scoresheet.model.entry import MODEL_LOG, Entry
 from scoresheet.model.observed import Exchange
 from scoresheet.pack.folder import Pack
+from scoresheet.publish.run_folder import opened
 from scoresheet.replay.journal import read_back
 from scoresheet.replay.session import Tape
 from scoresheet.run import trajectory
@@ -45,7 +46,7 @@ class Trajectories:
         if row.exit_reason == "harness_error":
             return
         try:
-            with (self.run / folder / trajectory.TRAJECTORY).open("rb") as file:
+            with opened(self.run / folder / trajectory.TRAJECTORY) as file:
                 there = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             self.absent += 1
@@ -67,10 +68,10 @@ class Trajectories:
         about = trajectory.About(self.plan.manifest_sha256, episode, task, self.plan.agent, models)
         hashed = hashlib.sha256()
         with ExitStack() as stack:
-            calls = map(read_back, stack.enter_context((self.run / folder / "calls.jsonl").open("rb")))
+            calls = map(read_back, stack.enter_context(opened(self.run / folder / "calls.jsonl")))
             spoken: Iterator[tuple[Entry, Exchange]] = iter(())
             if models:
-                spoken = Reading(stack.enter_context((self.run / folder / MODEL_LOG).open("rb")), None).exchanges()
+                spoken = Reading(stack.enter_context(opened(self.run / folder / MODEL_LOG)), None).exchanges()
             for piece in trajectory.written(about, tape, calls, spoken):
                 hashed.update(piece)
         return hashed.hexdigest()
