@@ -33,6 +33,23 @@ def test_what_is_read_after_a_write_requires_the_state_that_the_write_led_to():
     assert calls == ["start", "start>write-1", "write-1", ""]
 
 
+@pytest.mark.parametrize(("service", "scenario"), [("_API", "API"), ("__", "state"), ("A" * 80, "A" * 60)])
+def test_a_service_whose_name_no_scenario_can_have_has_states_all_the_same(service, scenario):
+    asked = (("GET", b"0"), ("POST", b"ok"), ("GET", b"1"))
+    made = [Exchange(Request(service, method, "/o"), Response(200, (), body)) for method, body in asked]
+    found = infer(made, [method for method, _ in asked])
+    assert found.scenarios == {scenario: ["start", "write-1"]}
+    assert {call["scenario"] for call in found.calls if call is not None} == {scenario}
+
+
+def test_two_services_never_share_a_scenario():
+    first = (("API", "GET", b"0"), ("API", "POST", b"ok"), ("API", "GET", b"1"), ("_API", "POST", b"ok"))
+    asked = (*first, ("_API", "GET", b"0"), ("_API", "DELETE", b"ok"), ("_API", "GET", b"1"))
+    made = [Exchange(Request(service, method, "/o"), Response(200, (), body)) for service, method, body in asked]
+    found = infer(made, [f"{service} {method}" for service, method, _ in asked])
+    assert found.scenarios == {"API": ["start", "write-1"], "API-2": ["start", "write-1", "write-2"]}
+
+
 def test_a_recording_whose_answers_never_change_has_no_states():
     assert told(("GET", "/o", "a"), ("POST", "/log", ""), ("GET", "/o", "a"), ("GET", "/o", "a")) == ({}, [""] * 4)
 

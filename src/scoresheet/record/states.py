@@ -110,11 +110,12 @@ def _name(text: str, known: dict[str, str]) -> str:
 
 def _steps(exchanges: Sequence[Exchange], fingerprints: Sequence[str], reading: frozenset[str]) -> Sequence[_Step]:
     now: dict[str, str] = {}
+    names: dict[str, str] = {}
     writes: dict[str, int] = defaultdict(int)
     steps = []
     for exchange, key in zip(exchanges, fingerprints, strict=True):
         request, response = exchange.request, exchange.response
-        scenario = request.upstream or MCP
+        scenario = _name(request.upstream or MCP, names)  # an environment variable may begin with _
         state = now.get(scenario, FIRST)
         sets = None
         if _writes(request, reading) and _accepted(response):
