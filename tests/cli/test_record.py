@@ -322,6 +322,15 @@ def test_a_recording_that_fails_says_why_and_writes_nothing(shop, tmp_path, requ
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_service_that_refuses_is_named_where_the_command_failed_of_it(tmp_path):
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # taken, and nobody listens there
+        done = record(tmp_path / "pack", f"http://127.0.0.1:{deaf.getsockname()[1]}", {"target": "/a"}, {"exit": 3})
+    assert done.returncode == 1, done.stderr
+    assert "error: the command ended with status 3: nothing was recorded — t\n" in done.stderr
+    assert "  mend: SHOP: the service failed: [Errno 111] Connection refused; " in done.stderr
+
+
 def test_the_answer_file_is_what_is_expected_before_stdout_is(shop, tmp_path):
     assert record(tmp_path / "pack", shop, {"target": "/a"}, {"write": '{"x": 1.50}'}).returncode == 0
     assert task_of(tmp_path / "pack").expected == {"x": 1.5}

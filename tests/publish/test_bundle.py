@@ -651,6 +651,7 @@ def test_a_huge_size_is_refused_at_once_and_a_sparse_giant_is_no_bundle(bundled,
     with (tmp_path / "giant.tar").open("wb") as file:
         file.truncate(1 << 40)
     assert named(tmp_path / "giant.tar") == {("bundle-byte", "bundle.json")}
+    assert "this is no bundle" in str(findings(tmp_path / "giant.tar"))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x1f\x8b" + bytes(600), b"PK\x03\x04" + bytes(600), os.urandom(4096)])

@@ -273,7 +273,8 @@ class BundleFile:
         said = data[_SIZE] if length == archive.BLOCK else data[length - archive.BLOCK :][_SIZE]
         size = int(said[:-1], 8) if _OCTAL.fullmatch(said) else -1
         if size < 0 or data != archive.header_of(path, size, executable):
-            raise fault(path, f"its header, at byte {at}, is not that of this file")
+            what = f"its header, at byte {at}, is not that of this file"
+            raise fault(path, what if at else f"this is no bundle: {what}")
         if size > self.size - self._at:
             raise fault(path, f"its header says {size} bytes, more than the bundle has", "bundle-cut")
         if most is not None and size > most:

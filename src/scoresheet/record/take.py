@@ -171,7 +171,13 @@ def _taken(
             more = {} if recording is None else answering.enter_context(recording.environment(proxy.addresses))
             if tunnels is not None:
                 more = {**more, **tunnels.environment(proxy.proxy_address)}
-            answer = _run(plan, settings, tools, proxy, more)
+            try:
+                answer = _run(plan, settings, tools, proxy, more)
+            except ScoresheetError as error:
+                seen = dict.fromkeys(f"{problem.where}: {problem.what}" for problem in proxy.problems())
+                if seen:  # more often than not why the command failed
+                    error.mend = "; ".join((*seen, error.mend))
+                raise
         proxy.settle()
         recorded_all, problems = proxy.exchanges(), proxy.problems()
         over_mcp = tuple(each for each in recorded_all if each.request.upstream == MCP_NAME)
