@@ -2,7 +2,7 @@ import pytest
 
 from scoresheet import canonical, digest
 from scoresheet.documents.model_recording import ModelRecording
-from scoresheet.errors import ScoresheetError, Usage
+from scoresheet.errors import Malformed, ScoresheetError, Usage
 from scoresheet.model.recording import Hit
 from scoresheet.run import journal
 from scoresheet.run.model_recording import RECORDING, Recorded, made, seal
@@ -55,6 +55,48 @@ def test_a_recording_is_named_by_its_digest_sealed_or_not(tmp_path):
     assert (again.sha256, again.planned.endpoints, again.planned.run) == (sealed, ("api.example:443",), "run")
     text = (tmp_path / "run" / RECORDING).read_bytes()
     assert ModelRecording.from_bytes(text, RECORDING) == made(tmp_path / "run", the_plan)
+
+
+@pytest.mark.parametrize("left", [None, b"", b"[]", b"\xff"])
+def test_a_sealed_recording_that_was_changed_is_refused_whatever_lies_in_its_place(tmp_path, left):
+    run = tmp_path / "run"
+    the_plan = write(run, (0, "completed"))
+    journal.write_plan(run, the_plan.model_copy(update={"model_recording_sha256": seal(run, the_plan)}))
+    Recorded.of(run, PACK)
+    whole = (run / RECORDING).read_bytes()
+    if left is None:
+        (run / RECORDING).unlink()
+    else:
+        (run / RECORDING).write_bytes(left)
+    with pytest.raises(ScoresheetError, match="is not what was sealed"):
+        Recorded.of(run, PACK)
+    log = run / Episode("t00", 0, 0, 0).folder / "model.jsonl"
+    log.write_bytes(entry(path=PATH, request=ASKED, response=b"better").line())
+    for forged in (whole, made(run, the_plan).text()):
+        (run / RECORDING).write_bytes(forged)
+        with pytest.raises(ScoresheetError, match="is not what was sealed"):
+            Recorded.of(run, PACK)
+
+
+def test_a_run_that_went_on_after_it_was_sealed_is_taken_as_it_lies(tmp_path):
+    run = tmp_path / "run"
+    seal(run, write(run, (0, "completed")))
+    log = run / Episode("t00", 0, 0, 0).folder / "model.jsonl"
+    log.write_bytes(log.read_bytes() + entry(path=PATH, request=b'{"model":"more"}').line())
+    assert Recorded.of(run, PACK).document.calls == 2
+
+
+def test_a_log_that_is_none_is_named_with_its_episode(tmp_path):
+    write(tmp_path / "run", (0, "completed"))
+    log = tmp_path / "run" / Episode("t00", 0, 0, 0).folder / "model.jsonl"
+    log.write_bytes(log.read_bytes() + b"{}\n")
+    with pytest.raises(Malformed) as refused:
+        Recorded.of(tmp_path / "run", PACK)
+    assert refused.value.where == "run/episodes/t00/0.0/model.jsonl:3"
+    log.unlink()
+    log.mkdir()
+    with pytest.raises(Usage, match="can't be read"):
+        Recorded.of(tmp_path / "run", PACK)
 
 
 def test_a_log_that_changes_while_it_is_replayed_is_refused(tmp_path):

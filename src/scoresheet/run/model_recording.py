@@ -9,7 +9,7 @@ from scoresheet.digest import Digest
 from scoresheet.documents.model_recording import ModelKind, ModelRecording, RecordedEpisode
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import ReplayedModel, RunPlan
-from scoresheet.errors import ScoresheetError, Usage
+from scoresheet.errors import Malformed, ScoresheetError, Usage
 from scoresheet.model.entry import MODEL_LOG, read_back
 from scoresheet.model.playback import SharedTape
 from scoresheet.model.recording import Tape
@@ -33,7 +33,9 @@ class Recorded:
     def of(cls, run: Path, manifest_sha256: str) -> "Recorded":
         """The recording of the run in `run`, whose pack must be the one that is to run.
 
-        A run that was not sealed is taken as it lies. Raises `ScoresheetError`, `Usage`, `Refused`.
+        A run that was not sealed, or that went on after it was, is taken as it lies.
+
+        Raises `ScoresheetError`, `Usage`, `Refused`.
         """
         plan = journal.read_plan(run)
         if plan.manifest_sha256 != manifest_sha256:
@@ -44,7 +46,7 @@ class Recorded:
             mend = f"record one: scoresheet run … --model KIND=URL --record-model --out {run.name}"
             raise ScoresheetError("the run has no model calls to replay", str(run), mend)
         sha256 = digest.of(document.text())
-        if (run / RECORDING).exists() and (run / RECORDING).read_bytes() != document.text():
+        if plan.model_recording_sha256 is not None and not plan.model_recording_sha256 == sha256 == _sealed(run):
             mend = "restore the run as it was recorded"
             raise ScoresheetError("the model's recording is not what was sealed", str(run / RECORDING), mend)
         return cls(run, document, sha256, {(each.task_id, each.repeat): each for each in document.episodes})
@@ -70,7 +72,7 @@ class Recorded:
             return SharedTape(Tape(()))
         place = min(episode.counted, len(recorded.attempts) - 1)
         path = self.run / recorded.folders[place] / MODEL_LOG
-        data = path.read_bytes()
+        data = _content(path)
         if digest.of(data) != recorded.attempts[place]:
             raise ScoresheetError("the model's recording changed while it was replayed", str(path))
         return SharedTape(Tape(read_back(data)))
@@ -88,10 +90,13 @@ def made(run: Path, plan: RunPlan) -> ModelRecording:
             if kinds:
                 raise Usage("the model calls of an episode are not there", str(path), "restore the run as it was")
             continue
-        data = path.read_bytes()
-        for entry in read_back(data):
-            calls += entry.refused is None
-            kinds |= {kind for kind in KINDS if kind == entry.kind}
+        data = _content(path)
+        try:
+            for entry in read_back(data):
+                calls += entry.refused is None
+                kinds |= {kind for kind in KINDS if kind == entry.kind}
+        except Malformed as error:
+            raise Malformed(error.what, f"{run.name}/{folder}/{error.where}") from error
         found.setdefault((row.task_id, row.repeat), []).append((digest.of(data), folder))
     endpoints = plan.model_endpoints if plan.model_replayed is None else plan.model_replayed.endpoints
     return ModelRecording(
@@ -116,6 +121,18 @@ def seal(run: Path, plan: RunPlan) -> Digest:
     text = made(run, plan).text()
     journal.replace_file(run / RECORDING, text)
     return digest.of(text)
+
+
+def _sealed(run: Path) -> Digest | None:
+    path = run / RECORDING
+    return digest.of(_content(path)) if path.exists() else None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Usage(f"can't be read: {error.strerror}", str(path)) from error
 
 
 def _counted(run: Path) -> Iterator[Row]:
