@@ -176,3 +176,20 @@ def test_an_archive_holds_no_time_and_no_owner(scored, tmp_path):
         assert {(each.date_time, each.compress_type, each.external_attr >> 16) for each in found.infolist()} == {
             ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 0o644)
         }
+
+
+@pytest.mark.parametrize("value", ["yesterday", "9999-12-31T23:59:59.99Z"])
+def test_a_time_that_is_none_is_refused_and_leaves_nothing(copy, tmp_path, value, capfd):
+    rows = [json.loads(line) for line in (copy / "rows.jsonl").read_bytes().splitlines()]
+    rows[0]["started_at"], rows[0]["elapsed_s"] = value, 25.0
+    (copy / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert export(copy, "--format", "inspect", "-o", tmp_path / "a.eval") == 1
+    assert "[export-value]" in capfd.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
+def test_inside_of_the_run_the_export_is_made_to_lie_beside_it(copy, monkeypatch):
+    monkeypatch.chdir(copy)
+    assert export(".", "--format", "csv") == 0
+    assert (copy.parent / "run.csv").is_file()
+    assert not list(copy.glob("*.csv"))

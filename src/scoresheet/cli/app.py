@@ -98,14 +98,16 @@ def show_usage(error: click.ClickException) -> None:
 
 def show(error: ScoresheetError) -> None:
     """An error as people read it: what and where, then the mend on the next line; every finding of a refusal."""
+    from scoresheet.gate.output import plain  # what a file or its name holds may be there to steer the terminal
+
     if isinstance(error, Refused) and error.findings:
         for finding in error.findings:
-            say(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]")
+            say(plain(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]"))
             if finding.mend:
-                say(f"  mend: {finding.mend}")
+                say(f"  mend: {plain(finding.mend)}")
         if len(error.findings) > 1:
-            say(f"error: {error}: {len(error.findings)} findings")
+            say(plain(f"error: {error}: {len(error.findings)} findings"))
     else:
-        say(f"error: {error}")
+        say("\n".join(map(plain, f"error: {error}".split("\n"))))
     if error.mend:
-        say(f"  mend: {error.mend}")
+        say("\n".join(map(plain, f"  mend: {error.mend}".split("\n"))))

@@ -68,7 +68,7 @@ def command(
     \b
     Example: scoresheet export runs/careful --format junit -o careful.xml
     """
-    from scoresheet.errors import Usage
+    from scoresheet.errors import Finding, Refused, Usage
     from scoresheet.pack.folder import Pack
     from scoresheet.publish import block
     from scoresheet.publish.exports import formats, reader
@@ -84,7 +84,11 @@ def command(
             return INCOMPLETE if any(reason.incomplete for reason in candidate.unmet) else 1
         if chosen.calls and candidate.why_no_prompts:
             say(f"note: {candidate.why_no_prompts}")
-        written = _write(chosen, candidate.subject(names, chosen.calls), run, out)
+        try:
+            written = _write(chosen, candidate.subject(names, chosen.calls), run, out)
+        except (ValueError, OverflowError) as error:  # a time that is none, or ends after the last year there is
+            what = f"it holds a value that {form} can't: {error}"
+            raise Refused("not exported", [Finding("export-value", run.name, what)]) from error
     if written is not None:
         _tell(written, form, as_json)
     return 0
@@ -105,7 +109,8 @@ def _write(chosen: "Format", subject: "Subject", run: Path, out: Path | None) ->
         writer.stream(sys.stdout.buffer, chosen.build(subject))
         return None
     if out is None:
-        out = run.with_name(f"{run.resolve().name.removesuffix('.bundle.tar').removesuffix('.tar')}{chosen.suffix}")
+        place = run if run.name not in ("", "..") else run.resolve()
+        out = place.with_name(f"{run.resolve().name.removesuffix('.bundle.tar').removesuffix('.tar')}{chosen.suffix}")
     if run.is_dir() and out.resolve().is_relative_to(run.resolve()):
         raise Usage("the export would lie inside the run", str(out), "write it beside the run")
     match chosen.kind:

@@ -35,6 +35,7 @@ def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: b
     from tempfile import TemporaryDirectory
 
     from scoresheet.cli import page
+    from scoresheet.gate.output import plain
     from scoresheet.pack.folder import Pack
 
     render = page.renderer()
@@ -47,7 +48,7 @@ def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: b
         found = read.find(runs, Path(scratch))
         served = read.Runs(found, opened, draft=draft)
         for note in found.passed:
-            say(f"note: {note}")
+            say(f"note: {plain(note)}")
         ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
             signal.signal(number, lambda *_: ended.put(None))

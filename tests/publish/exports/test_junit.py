@@ -1,4 +1,5 @@
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 from scoresheet.publish.exports import junit
 from scoresheet.run import junit as reader
@@ -73,3 +74,10 @@ def test_scoresheets_own_reader_counts_the_same_cases():
     found = reader.cases(text(junit.build(hostile())).encode())
     assert len(found) == 60
     assert sum(case.outcome == "passed" for case in found) == sum(B) - 2
+
+
+def test_a_time_that_is_none_makes_no_xml_that_cannot_be_read():
+    made = subject()
+    spoiled = replace(made, plan=made.plan.model_copy(update={"ended_at": "\x01\ufffe<"}))
+    (suite,) = parsed(text(junit.build(spoiled)))
+    assert suite.attrib["timestamp"] == "\\x01\\ufffe<"

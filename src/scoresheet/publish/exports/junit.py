@@ -28,7 +28,7 @@ def _lines(subject: Subject) -> Iterator[bytes]:
     suite = {
         "name": name,
         **counts,
-        "timestamp": subject.ended_at.rstrip("Z"),
+        "timestamp": plain(subject.ended_at.rstrip("Z")),
         "hostname": plain(subject.plan.host.label),
     }
     yield _opened(ElementTree.Element("testsuite", suite))
