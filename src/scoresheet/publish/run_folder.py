@@ -133,7 +133,7 @@ def plan_of(folder: Path) -> RunPlan:
         raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
     if plan.planned > _MOST_PLANNED:
         what = f"{len(plan.tasks)} tasks so many times are more than {_MOST_PLANNED} episodes"
-        raise Refused(what, [Finding("run-field", f"{RUN}#/repeats", what)], RUN)
+        raise Refused(what, [Finding("run-size", f"{RUN}#/repeats", what)], RUN)
     return plan
 
 
