@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,14 @@ def test_runs_below_a_directory_are_found_and_links_are_not_followed(folder, tmp
         "link in runs is a link, and was not followed",
         "some.tar in runs was not read: name a bundle itself",
     )
+
+
+def test_a_folder_is_named_also_where_view_was_started_in_it(folder, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(folder / "careful", tmp_path / "runs" / "careful")
+    (tmp_path / "runs" / "link").symlink_to(folder / "hasty")
+    monkeypatch.chdir(tmp_path / "runs")
+    assert find([Path(".")], tmp_path).passed == ("link in runs is a link, and was not followed",)
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):

@@ -104,11 +104,11 @@ def _below(path: Path) -> tuple[list[Path], list[str]]:
         raise Usage(f"the directory can't be read: {error.strerror}", str(path)) from error
     for entry in entries:
         if entry.is_symlink():
-            passed.append(f"{entry.name} in {path.name} is a link, and was not followed")
+            passed.append(f"{entry.name} in {_name(path)} is a link, and was not followed")
         elif entry.is_dir(follow_symlinks=False) and os.path.lexists(path / entry.name / RUN):
             found.append(path / entry.name)
         elif entry.name.endswith(".tar"):
-            passed.append(f"{entry.name} in {path.name} was not read: name a bundle itself")
+            passed.append(f"{entry.name} in {_name(path)} was not read: name a bundle itself")
     return found, passed
 
 
