@@ -286,6 +286,26 @@ def test_a_body_of_a_gigabyte_in_chunks_is_cut(door, service):
     assert service.requests == []
 
 
+def test_bodies_of_which_the_size_is_not_known_wait_for_room_and_are_not_refused(tmp_path, service):
+    """Each takes the room of the largest until it has come: of eight that begin at once, four have to wait."""
+    heads = (b"Content-Encoding: gzip\r\nContent-Length: 100\r\n", b"Transfer-Encoding: chunked\r\n")
+    first = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    whole = b'17\r\n{"model":"m","input":1}\r\n0\r\n\r\n'
+    with opened(tmp_path, service.address) as door, contextlib.ExitStack() as stack:
+        halves = [stack.enter_context(socket.create_connection(("127.0.0.1", door.port), 60)) for _ in range(4)]
+        for number, client in enumerate(halves):
+            client.sendall(first + heads[number % 2] + b"Expect: 100-continue\r\n\r\n")
+            assert client.recv(64).startswith(b"HTTP/1.1 100")  # it has its room
+        later = [stack.enter_context(socket.create_connection(("127.0.0.1", door.port), 60)) for _ in range(4)]
+        for client in later:
+            client.sendall(first + heads[1] + b"\r\n" + whole)
+        for client in halves:
+            client.close()
+        for client in later:
+            assert client.recv(64).startswith(b"HTTP/1.1 200")
+    assert len(service.requests) == 4
+
+
 def test_a_log_that_is_full_lets_no_further_call_out(tmp_path, service, monkeypatch):
     monkeypatch.setattr(log_module, "MAX_BYTES", 500)
     with opened(tmp_path, service.address) as door:

@@ -352,15 +352,19 @@ class DoorView(abc.ABC):
                 return
 
     def _reserve(self, size: int) -> int:
-        with self._lock:
-            if self._bytes + size > BODIES:
+        """Wait for room. A body of which the size is not known takes that of the largest, until it has come."""
+        with self._told:
+            if not self._told.wait_for(lambda: self._over or self._bytes + size <= BODIES, BODY_S):
                 raise Bad(503, "too many bytes under way at once")
+            if self._over:
+                raise ConnectionError("the episode ended")
             self._bytes += size
         return size
 
     def _release(self, size: int) -> None:
-        with self._lock:
+        with self._told:
             self._bytes -= size
+            self._told.notify_all()
 
     def _check(self, head: RequestHead, body: bytes) -> Asked | None:
         """What a call asks for, where that is known. Raises `Bad` when it must not be sent."""
