@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import isqrt, lcm
 from typing import TypeVar
 
+from scoresheet.errors import counted
 from scoresheet.stats import resample
 from scoresheet.stats.quantile import DIGITS, context, normal_cdf, t_quantile
 from scoresheet.stats.sample import Sample
@@ -81,8 +82,8 @@ def estimate(sample: Sample, start: bytes, *, share: bool = True, resamples: int
     warnings: list[str] = []
     interval: Interval | None = None
     if clusters < FEWEST_CLUSTERS:
-        what = "tasks" if clusters == sample.tasks else "clusters"
-        warnings.append(f"no interval: {clusters} {what}, and {FEWEST_CLUSTERS} are needed")
+        few = counted(clusters, "task" if clusters == sample.tasks else "cluster")
+        warnings.append(f"no interval: {few}, and {FEWEST_CLUSTERS} are needed")
     elif share and boundary(sample) < BOUNDARY:
         interval = plus_four(sample)
     else:
@@ -92,7 +93,7 @@ def estimate(sample: Sample, start: bytes, *, share: bool = True, resamples: int
     if most == 1:
         warnings.append("one repeat: no re-run noise, no ICC; only k = 1 for pass^k")
     elif identical:
-        warnings.append(f"repeats identical: repeating adds no information; n_eff = {sample.tasks} tasks")
+        warnings.append(f"repeats identical: repeating adds no information; n_eff = {counted(sample.tasks, 'task')}")
     if fewest != most:
         warnings.append(f"repeats differ: {fewest} to {most} a task; every task weighs the same")
     if not share and interval and clusters < _SKEW_CLUSTERS and max(sample.totals) > _SKEW_SHARE * sum(sample.totals):
