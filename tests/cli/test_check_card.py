@@ -336,3 +336,9 @@ def test_checking_writes_nothing(catalog):
     before = {path: path.stat().st_mtime_ns for path in catalog.rglob("*")}
     run("check", catalog)
     assert before == {path: path.stat().st_mtime_ns for path in catalog.rglob("*")}
+
+
+def test_a_run_is_no_pack_and_is_told_who_judges_it(tmp_path):
+    (tmp_path / "rows.jsonl").touch()
+    said = run("check", tmp_path, code=2).stderr
+    assert said.startswith(f"error: this is a run, not a pack — {tmp_path}\n  mend: scoresheet report {tmp_path} ")

@@ -12,7 +12,7 @@ from datetime import datetime
 from scoresheet import __version__, canonical
 from scoresheet.documents.receipt import GENESIS, ChainedReceipt
 from scoresheet.documents.task_card import TaskCard
-from scoresheet.errors import Finding, Refused
+from scoresheet.errors import Finding, Refused, counted
 from scoresheet.gate import inputs, triage
 
 RECEIPTS = "receipts.jsonl"
@@ -29,7 +29,7 @@ class Head:
     count: int = 0
 
     def __str__(self) -> str:
-        return f"{self.sha256} ({self.count} receipts)"
+        return f"{self.sha256} ({counted(self.count, 'receipt')})"
 
 
 @dataclass(frozen=True, slots=True)

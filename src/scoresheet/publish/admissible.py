@@ -108,7 +108,7 @@ def _pack(plan: RunPlan, card: Card | None) -> list[Reason]:
     if declared is None and card is not None:
         declared, by = card.repeats, "card"
     if declared is not None and plan.repeats != declared:
-        found.append(Reason("report-repeats", f"the run has {plan.repeats} repeats, the {by} declares {declared}"))
+        found.append(Reason("report-repeats", f"repeats is {plan.repeats}, the {by} declares {declared}"))
     for name, ran, pinned in (
         ("retries", plan.retries, plan.manifest.retries),
         ("seed", plan.seed, plan.manifest.seed),

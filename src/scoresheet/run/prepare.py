@@ -164,7 +164,7 @@ def _draft(
     if len(chosen) < tasks:
         yield f"only {len(chosen)} of {tasks} tasks were chosen"
     if declared is not None and repeats != declared:
-        yield f"{repeats} repeats, but {declared} are declared"
+        yield f"repeats is {repeats}, but {declared} is declared"
 
 
 def _count(admission: Admission | None, control: str) -> int | None:
