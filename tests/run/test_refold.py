@@ -131,7 +131,7 @@ def test_model_calls_that_are_gone_or_no_log_are_found():
     refold.logs = False
     assert list(refold.findings()) == []
     refold.models = False
-    assert [finding.rule for finding in refold.findings()] == ["row-follows"]
+    assert {finding.rule for finding in refold.findings()} == {"row-follows"}
     (found,) = of_models(row=row, log=b"{}\n")
     assert found == "row-model: no line of a model log"
 
@@ -156,3 +156,24 @@ def test_a_cap_that_a_task_lowered_is_compared_when_the_pack_is_at_hand():
     assert of_models(ENTRIES[0], row=row, task=task) == []
     freed = row.model_copy(update={"controls": {**row.controls, "controls.max_tool_calls": "verified"}})
     assert any("controls.max_tool_calls does not" in each for each in of_models(ENTRIES[0], row=freed, task=task))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_calls": 0},
+        {"tokens_in": 5},
+        {"tokens_out": 0},
+        {"models": ("m",)},
+        {"cost": "3"},
+        {"model_sha256": "a" * 64},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_nothing_is_told_of_models_where_the_run_had_no_door_for_them(change: dict[str, Any]):
+    name = next(iter(change))
+    expected = f"row-follows: {seen().task_id}"
+    found = told(seen().model_copy(update=change))
+    assert len(found) == 1
+    assert found[0].startswith(expected)
+    assert found[0].endswith(f"{name} is told, though the run had no model's door")

@@ -23,6 +23,8 @@ from scoresheet.run.oracle import Answer
 from scoresheet.run.proof import Proof, Proofs
 
 _SHOWN = 3
+_BY_DOOR = ("model_calls", "tokens_in", "tokens_out", "models", "model_usage", "cost", "model_sha256")
+"""Members that only what passed a model's door can fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +214,9 @@ class Refold:
         """What the row says of models, by what passed their doors."""
         row, passed, log = self.row, self._passed, f"{self.folder}/{MODEL_LOG}"
         if not self.models:
-            if row.model_calls is not None:
-                yield "row-follows", "model_calls is told, though the run had no model's door"
+            for name in _BY_DOOR:
+                if getattr(row, name) not in (None, ()):
+                    yield "row-follows", f"{name} is told, though the run had no model's door"
             return
         if passed is None:
             if self.logs and not any(finding.rule == "row-model" for finding in self._found):
