@@ -76,3 +76,9 @@ def test_the_script_in_the_docs_is_one():
     (text,) = re.findall(r"```yaml\n(.*?)```", page.partition("## A scripted model")[2], re.DOTALL)
     script = Script.of(yaml12.load(text.encode()).value)
     assert (len(script.turns), len(script.faults), script.delay_ms) == (4, 2, 20.0)
+
+
+@pytest.mark.parametrize("headers", [{"é": "a"}, {"": "a"}, {"a": "☃"}])
+def test_a_header_that_can_not_be_sent_is_refused(headers):
+    with pytest.raises(Malformed, match="can't be sent"):
+        Script.of({"turns": [{"text": "a"}], "faults": [{"headers": headers}]})

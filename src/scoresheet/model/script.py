@@ -208,6 +208,8 @@ def _fault(value: JsonValue, place: str) -> Fault:
     for name, told in headers.items():
         if any(letter in f"{name}{told}" for letter in "\r\n\0"):
             raise Malformed("a header holds a line break", f"#{place}/headers")
+        if not (name.isascii() and name) or any(ord(letter) > 255 for letter in str(told)):
+            raise Malformed("a header that can't be sent: its name is ASCII, its value Latin-1", f"#{place}/headers")
     return Fault(
         kind=kind,
         turn=None if turn in (None, "any") else _whole(turn, f"{place}/turn"),
