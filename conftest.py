@@ -24,7 +24,7 @@ HOUSE = Path(__file__).parent
 # A shell that starts the tests in the background ignores SIGINT for them, and so would every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A fresh clone has no cache of hypothesis', and a loaded machine is slow: neither is what a property is about. The examples
+# A fresh clone has no cache of hypothesis', and a loaded machine is slow: neither is what a property is about. Examples
 # are the same in every run, so that a change is judged by what it changed; `./full` looks for new ones.
 settings.register_profile(
     "same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, database=None
