@@ -18,12 +18,15 @@ from tests.run.test_trajectory import ASKED, FINAL, USER, chat
 EVIDENCE = json.dumps(Evidence(backend="none", state="not_isolated").as_json()).encode()
 
 
-def told(row, *calls, journal=True, evidence=EVIDENCE) -> list[str]:
+def told(row, *calls, journal=True, evidence=EVIDENCE, kind=None, patch=False) -> list[str]:
     """What is found of a row whose folder holds these calls."""
     lines = [json.dumps(each.model_dump(mode="json", exclude_none=True)).encode() + b"\n" for each in calls]
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
     row = row.model_copy(update={"calls_sha256": digest, "isolation": "not_isolated"})
-    refold = Refold(row, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop")
+    recorded = None if kind is None else Recorded(Task(task_id="t", prompt="p", kind=kind), {})
+    refold = Refold(row, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop", recorded)
+    if patch:
+        refold.patch()
     if journal:
         refold.journal()
     for line in lines:
@@ -177,3 +180,43 @@ def test_nothing_is_told_of_models_where_the_run_had_no_door_for_them(change: di
     assert len(found) == 1
     assert found[0].startswith(expected)
     assert found[0].endswith(f"{name} is told, though the run had no model's door")
+
+
+MEASURES: tuple[dict[str, Any], ...] = (
+    {"patch_lines": 0},
+    {"tests_identical": 1},
+    {"test_files_changed": 0},
+    {"tests_added": ("tests/test_new.py",)},
+    {"grading_surface": ("conftest.py: added",)},
+    {"patch_left_out": ("p: a FIFO",)},
+)
+
+
+@pytest.mark.parametrize("change", MEASURES, ids=lambda change: next(iter(change)))
+def test_nothing_is_told_of_a_workspace_where_there_was_none(change: dict[str, Any]):
+    name = next(iter(change))
+    row = seen().model_copy(update=change)
+    (found,) = told(row, kind="replay")
+    assert found.endswith(f"{name} is told, though the task has no workspace")
+    (found,) = told(row)  # the pack is not at hand
+    assert found.endswith(f"{name} is told without a patch")
+
+
+def test_a_patch_that_a_row_names_must_be_there():
+    row = seen().model_copy(update={"patch_sha256": "sha256:" + "a" * 64, "patch_lines": 1})
+    (found,) = told(row, kind="workspace")
+    assert found.startswith("row-patch")
+    assert found.endswith("episodes/t/1.2/patch.diff is not there")
+    assert told(row, kind="workspace", patch=True) == []
+
+
+def test_a_share_of_untouched_tests_follows_from_the_tests_that_it_names():
+    row = seen().model_copy(
+        update={"patch_sha256": "sha256:" + "a" * 64, "patch_lines": 1, "tests_identical": 1, "test_files_changed": 0}
+    )
+    assert told(row, kind="workspace", patch=True) == []
+    found = told(row.model_copy(update={"tests_changed": ("tests/a.py",)}), kind="workspace", patch=True)
+    assert [each.rpartition(": ")[2] for each in found] == [
+        "tests_identical 1 contradicts tests_changed",
+        "test_files_changed 0 contradicts tests_changed",
+    ]

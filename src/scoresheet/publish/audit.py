@@ -249,6 +249,7 @@ class _Work:
                 case "evidence.json":
                     fold.evidence(b"".join(pieces))
                 case "patch.diff":
+                    fold.patch()
                     self._check_patch(row, f"{folder}/{name}", pieces)
                 case judgments.TASK_VIEW:
                     self._check_shown(row, at, folder, b"".join(pieces))

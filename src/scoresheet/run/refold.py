@@ -25,6 +25,11 @@ from scoresheet.run.proof import Proof, Proofs
 _SHOWN = 3
 _BY_DOOR = ("model_calls", "tokens_in", "tokens_out", "models", "model_usage", "cost", "model_sha256")
 """Members that only what passed a model's door can fill."""
+_BY_WORK = (
+    "patch_lines", "patch_sha256", "tests_identical", "test_files_changed", "tests_changed", "tests_added",
+    "grading_surface", "patch_left_out",
+)  # fmt: skip
+"""Members that only a workspace can fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ class Refold:
     _ignored: Counter[str] = field(default_factory=Counter)
     _first_end: CallRecord | None = None
     _journal: bool = False
+    _patch: bool = False
     _passed: ModelCalls | None = None
     _proof: Proof | None = None
 
@@ -109,6 +115,10 @@ class Refold:
         if call.outcome == "miss":
             self._missed.append(call)
         self._against_recordings(call, where)
+
+    def patch(self) -> None:
+        """There is a patch.diff, whose digest is compared elsewhere."""
+        self._patch = True
 
     def model(self, log: BinaryIO, controls: Controls | None, cap: int | None) -> None:
         """Take model.jsonl; `controls`: the card's, when they hold; `cap`: the run's on tool calls."""
@@ -162,6 +172,7 @@ class Refold:
         yield from self._from_models()
         yield from self._from_evidence()
         yield from self._from_itself()
+        yield from self._from_work()
         yield from self._from_oracle()
 
     def _from_journal(self) -> Iterator[tuple[str, str]]:
@@ -277,6 +288,24 @@ class Refold:
             yield "row-follows", f"success contradicts exit_reason {row.exit_reason}, unauthorized {row.unauthorized}"
         if row.exit_reason == "completed" and row.agent_exit != 0:
             yield "row-follows", f"completed contradicts agent_exit {row.agent_exit}"
+
+    def _from_work(self) -> Iterator[tuple[str, str]]:
+        """What the row says of a workspace: there must have been one, and the patch must be there."""
+        row = self.row
+        told = tuple(name for name in _BY_WORK if getattr(row, name) not in (None, ()))
+        if self.recorded is not None and self.recorded.task.kind != "workspace":
+            for name in told:
+                yield "row-follows", f"{name} is told, though the task has no workspace"
+            return
+        if row.patch_sha256 is None:
+            for name in told:
+                yield "row-follows", f"{name} is told without a patch"
+        elif not self._patch:
+            yield "row-patch", f"its patch {self.folder}/patch.diff is not there"
+        if row.tests_identical is not None and row.tests_identical != int(not row.tests_changed):
+            yield "row-follows", f"tests_identical {row.tests_identical} contradicts tests_changed"
+        if row.test_files_changed is not None and row.test_files_changed != len(row.tests_changed):
+            yield "row-follows", f"test_files_changed {row.test_files_changed} contradicts tests_changed"
 
     def _from_oracle(self) -> Iterator[tuple[str, str]]:
         """The oracle's word again, where it judges the answer and the pack is at hand."""
