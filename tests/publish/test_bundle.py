@@ -22,7 +22,7 @@ from scoresheet.gate import chain
 from scoresheet.pack import archive
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import audit, block, bundle, bundle_file, run_folder
-from tests.command import SCORESHEET
+from tests.command import SCORESHEET, call
 from tests.run.packs import OBEY, shop
 
 SIX = {f"t{number}": "careful" for number in range(6)}
@@ -545,10 +545,10 @@ def judged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("judged")
     pack = shop(folder / "pack", {"a": "careful", "b": "wrong"}, repeats=1, extra={"oracle": {"kind": "human"}})
     words = ["run", pack.root, "--agent", OBEY, "--seat", "s", "--out", folder / "run", "--quiet", "--draft"]
-    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([SCORESHEET, *map(str, words)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 4, done.stderr
     words = ["judge", str(folder / "run"), "--judge", "alice"]
-    done = subprocess.run([SCORESHEET, *words], input="y\nn\n", capture_output=True, text=True, timeout=120)
+    done = subprocess.run([SCORESHEET, *words], input="y\nn\n", capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     made(folder / "run", folder / "judged.tar", pack)
     return folder / "judged.tar"
@@ -666,6 +666,20 @@ def test_a_bundle_without_its_run_is_told(bundled, tmp_path):
 
     found = named(rebuilt(bundled, tmp_path / "b.tar", without))
     assert ("audit-run", "run.json") in found
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_run_without_a_row_is_not_verified_and_not_bundled(scored, tmp_path, left):
+    run = tmp_path / "run"
+    shutil.copytree(scored[0] / "run", run)
+    (run / "rows.jsonl").unlink()
+    if left is not None:
+        (run / "rows.jsonl").write_bytes(left)
+    for words in (["verify", run], ["bundle", run, "-o", tmp_path / "b.tar"]):
+        done = call(*words)
+        assert done.returncode == 1, done.stderr
+        assert "nothing of this run can be checked" in done.stdout + done.stderr
+    assert not (tmp_path / "b.tar").exists()
 
 
 def test_memory_stays_flat_as_journals_grow(scored, tmp_path):

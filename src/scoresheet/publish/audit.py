@@ -278,6 +278,8 @@ class _Work:
         self.take(self._unreadable)
         if self.run is None:
             return
+        if not self.places.index:
+            self.find("audit-episode", ROWS, "it holds no row: nothing of this run can be checked")
         try:
             self.report = self.run.report()
         except ScoresheetError as error:
