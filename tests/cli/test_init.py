@@ -63,7 +63,7 @@ def test_the_example_of_a_workspace_suite_fails_its_test_until_its_solution_is_a
     (task,) = (tmp_path / "suite" / "tasks").iterdir()
     python, *words = json.loads(task.read_bytes())["oracle"]["test_command"].split()
     assert python == "python3"
-    command = [sys.executable, *words, "-p", "no:cacheprovider"]
+    command = [sys.executable, "-B", *words, "-p", "no:cacheprovider"]  # bytecode of the same second would be stale
     assert subprocess.run(command, cwd=work, capture_output=True, check=False).returncode == 1
     subprocess.run(["git", "apply", oracle / "solution.patch"], cwd=work, check=True)
     subprocess.run(command, cwd=work, capture_output=True, check=True)
