@@ -218,27 +218,27 @@ def main() -> int:
         bare_loads = []
         for count in SIZES:
             with contextlib.ExitStack() as one:
-                plain, secure = (
-                    one.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512)) for _ in range(2)
-                )
-                pid = one.enter_context(serving("ours", count, plain, secure))
-                urls = {
-                    "HTTP": "http://127.0.0.1:{1}/".format(*plain.getsockname()),
-                    "HTTPS": "https://127.0.0.1:{1}/".format(*secure.getsockname()),
-                }
+                urls, pids = {}, {}
+                for way, scheme in (
+                    ("HTTP", "http"),
+                    ("HTTPS", "https"),
+                ):  # each its own: what is remembered is bounded
+                    doors = [one.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512)) for _ in range(2)]
+                    pids[way] = one.enter_context(serving("ours", count, *doors))
+                    urls[way] = f"{scheme}://127.0.0.1:{doors[way == 'HTTPS'].getsockname()[1]}/"
                 loads: dict[str, list[Load]] = {way: [] for way in (*urls, "HTTP/2")}
                 for way, url in urls.items():
                     prove(int(url.rpartition(":")[2].strip("/")), count, way == "HTTPS")
                     seconds = max(1, count // 20_000)
-                    while by_wrk(pid, folder, url, count, seconds).done < count:  # a first walk over everything
+                    while by_wrk(pids[way], folder, url, count, seconds).done < count:  # a first walk over everything
                         seconds *= 2
                 for _ in range(ROUNDS):
                     for way, url in urls.items():
-                        loads[way].append(by_wrk(pid, folder, url, count))
+                        loads[way].append(by_wrk(pids[way], folder, url, count))
                     bare_loads.append(by_wrk(bare_pid, folder, bare_url, count))
                 if shutil.which("h2load"):
                     for _ in range(ROUNDS):
-                        loads["HTTP/2"].append(by_h2load(pid, folder, urls["HTTPS"] + "refunds"))
+                        loads["HTTP/2"].append(by_h2load(pids["HTTPS"], folder, urls["HTTPS"] + "refunds"))
                 print(f"{count:,} recordings, load {os.getloadavg()[0]:.1f}")
                 for way, found in loads.items():
                     if found:
@@ -246,7 +246,9 @@ def main() -> int:
                         costs[way, count] = median(found)
                 if count == SIZES[0]:
                     for way, url in urls.items():
-                        closing = [by_wrk(pid, folder, url, count, SECONDS, "Connection: close") for _ in range(3)]
+                        closing = [
+                            by_wrk(pids[way], folder, url, count, SECONDS, "Connection: close") for _ in range(3)
+                        ]
                         told(f"{way}, a connection each", closing)
         told("bare TLS server, a constant", bare_loads)
         for count in SIZES:
