@@ -12,7 +12,7 @@ from tests.publish.runs import PACK, baselines, plan, refused, row, rows
 CARD = "c" * 64
 PLAN = plan(card_sha256=CARD)
 TASKS = [task.task_id for task in PLAN.tasks]
-OUTCOMES = fold(PLAN, [("rows.jsonl:1", one) for one in rows()])
+OUTCOMES = fold(PLAN, rows())
 
 
 def receipt(task_id: str, leaf: str = "score", seat: str | None = "laptop-a", pack: str = PACK) -> ChainedReceipt:
@@ -120,7 +120,7 @@ def test_one_stale_task_makes_the_report_inadmissible_not_the_pack_smaller():
     ],
 )
 def test_one_spoiled_episode_is_named(spoiled, rule, incomplete):
-    outcomes = fold(PLAN, [("rows.jsonl:1", one) for one in (*rows()[:-1], *spoiled)])
+    outcomes = fold(PLAN, (*rows()[:-1], *spoiled))
     found = reasons(PLAN, outcomes, FULL)
     assert [(reason.rule, reason.incomplete) for reason in found] == [(rule, incomplete)]
     assert "t11" in found[0].text or "t12" in found[0].text

@@ -52,7 +52,7 @@ THEN = [
 def guesser() -> Report:
     """One unrecorded call in the worked example's agent A, everything else in order."""
     the_plan = plan()
-    outcomes = fold(the_plan, [("rows.jsonl:1", one) for one in (*rows(A)[:-1], refused("t11", 4))])
+    outcomes = fold(the_plan, (*rows(A)[:-1], refused("t11", 4)))
     return build(the_plan, outcomes, Evidence(baselines=baselines(), confounds=()), "f" * 64)
 
 
@@ -62,7 +62,7 @@ def retried() -> Report:
     the_plan = plan(retries=2, manifest=v1, repeats_from="default", isolation="none", pack_verified=False)
     there = [one.model_copy(update={"isolation": "not_isolated"}) for one in rows(B)[:-3]]
     there[0] = row(isolation="not_isolated", schema_unchecked=("lookup", "refund"))
-    outcomes = fold(the_plan, [(f"rows.jsonl:{number}", one) for number, one in enumerate(there, 1)])
+    outcomes = fold(the_plan, there)
     return build(the_plan, outcomes, Evidence(), "f" * 64)
 
 

@@ -7,6 +7,7 @@ import pytest
 from scoresheet.documents.comparison import Comparison
 from scoresheet.publish.admissible import Card
 from scoresheet.publish.comparison import build
+from scoresheet.publish.outcome import Episodes
 from tests.publish.compared import C, agent, entrant, entrants
 from tests.publish.runs import A, B
 from tests.stats.test_interval import TOKENS_A, TOKENS_B
@@ -105,10 +106,10 @@ def test_what_is_better_when_fewer_is_said_so():
 
 def test_more_unauthorized_calls_are_worse():
     wild = entrant(A, "wild")
-    outcomes = replace(
-        wild.outcomes,
-        episodes=tuple(replace(each, unauthorized=int(each.repeat < 3)) for each in wild.outcomes.episodes),
-    )
+    episodes = Episodes(wild.outcomes.episodes.grid)
+    for at, each in enumerate(wild.outcomes.episodes):
+        episodes.put(at, each._replace(unauthorized=int(each.repeat < 3)))
+    outcomes = replace(wild.outcomes, episodes=episodes)
     found = build(entrants(entrant(A), replace(wild, outcomes=outcomes)), ["unauthorized"])
     (one,) = found.metrics[1].pairs
     assert (one.difference, one.verdict) == (-0.6, "better")

@@ -78,7 +78,7 @@ def coded(passed: tuple[int, ...] = B, repeats: int = 5, **more: Any) -> list[Ro
 
 def report(the_rows: list[Row], evidence: Evidence = EVIDENCE, the_plan: RunPlan | None = None) -> Report:
     the_plan = the_plan or plan()
-    return build(the_plan, fold(the_plan, [("rows.jsonl:1", one) for one in the_rows]), evidence, "f" * 64)
+    return build(the_plan, fold(the_plan, the_rows), evidence, "f" * 64)
 
 
 def test_the_cards_primary_is_told_first_then_its_secondaries():

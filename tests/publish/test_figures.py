@@ -8,7 +8,7 @@ from tests.publish.runs import A, B, plan, row, rows
 
 
 def found(the_rows: list[Row], method: Method = "cluster") -> Figures:
-    return figures(plan(), fold(plan(), [("rows.jsonl:1", one) for one in the_rows]), method)
+    return figures(plan(), fold(plan(), the_rows), method)
 
 
 def test_figures_are_exact_fractions_of_the_planned_episodes():
@@ -43,7 +43,7 @@ def test_the_cost_axis_is_of_episodes_that_ran():
 
 
 def test_the_digest_is_a_golden_one():
-    outcomes = fold(plan(), [("rows.jsonl:1", one) for one in rows(B)])
+    outcomes = fold(plan(), rows(B))
     there = figures(plan(), outcomes, "cluster")
     digest = figures_sha256(plan(), outcomes, there, of_k(plan(), there))
     assert digest == "8bbe92c4b20c249ed3c627b2c27f77b0e5a04566ae6949561d6f431003cac5f5"

@@ -34,7 +34,7 @@ def spent(one, model="m", tokens=100, **more):
 
 def report(rows_, **more):
     the_plan = plan(prices_sha256="b" * 64, **more)
-    outcomes = fold(the_plan, [(f"rows.jsonl:{number}", one) for number, one in enumerate(rows_, 1)], PRICES)
+    outcomes = fold(the_plan, rows_, PRICES)
     return build(the_plan, outcomes, Evidence(prices=PRICES), "f" * 64)
 
 
@@ -131,5 +131,5 @@ def test_an_amount_beyond_all_money_is_no_row():
 
 
 def test_without_a_table_nothing_is_priced():
-    outcomes = fold(plan(), [("rows.jsonl:1", spent(rows(A)[0]))])
+    outcomes = fold(plan(), [spent(rows(A)[0])])
     assert build(plan(), outcomes, Evidence(), "f" * 64).cost.money is None

@@ -17,7 +17,7 @@ from tests.publish.test_decisions import CARD, EVIDENCE, TASKS, receipt
 
 def report(the_rows: list[Row], evidence: Evidence = EVIDENCE, the_plan=None) -> Report:
     the_plan = the_plan or plan()
-    return build(the_plan, fold(the_plan, [("rows.jsonl:1", one) for one in the_rows]), evidence, "f" * 64)
+    return build(the_plan, fold(the_plan, the_rows), evidence, "f" * 64)
 
 
 def bent(number: int) -> Row:

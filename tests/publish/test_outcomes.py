@@ -4,14 +4,15 @@ from hypothesis import strategies as st
 
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
-from scoresheet.publish.outcomes import Outcome, Outcomes, fold
+from scoresheet.publish.outcome import Outcome
+from scoresheet.publish.outcomes import Outcomes, fold
 from tests.publish.runs import plan, refused, row, rows
 
 SMALL = plan(tasks=2, repeats=2)
 
 
 def folded(the_plan: RunPlan, *the_rows: Row) -> Outcomes:
-    return fold(the_plan, [(f"rows.jsonl:{number}", one) for number, one in enumerate(the_rows, 1)])
+    return fold(the_plan, the_rows)
 
 
 def first(outcomes: Outcomes) -> Outcome:

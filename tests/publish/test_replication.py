@@ -16,7 +16,7 @@ def side(name, passed=runs.A, seat=None, rows_sha256=None, **plan):
     the_plan = runs.plan(tasks=len(passed), seat=seat or f"seat-{name}", **plan)
     pack = the_plan.manifest_sha256
     rows = [row.model_copy(update={"manifest_sha256": pack}) for row in runs.rows(passed)]
-    outcomes = fold(the_plan, ((f"rows.jsonl:{number}", row) for number, row in enumerate(rows, 1)))
+    outcomes = fold(the_plan, rows)
     built = report.build(the_plan, outcomes, Evidence(), rows_sha256 or name * 64)
     return Side(name, the_plan, built.model_copy(update={"reasons": (), "draft": False}), outcomes)
 

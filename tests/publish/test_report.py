@@ -22,7 +22,7 @@ ROWS_SHA256 = "f" * 64
 
 
 def report(the_plan: RunPlan, the_rows: list[Row], method=None, evidence: Evidence | None = None) -> Report:
-    outcomes = fold(the_plan, [("rows.jsonl:1", one) for one in the_rows])
+    outcomes = fold(the_plan, the_rows)
     return build(the_plan, outcomes, evidence or Evidence(confounds=()), ROWS_SHA256, method)
 
 

@@ -237,8 +237,14 @@ class Report(ToolDocument):
         }
 
     def text(self) -> str:
-        """The JSON document, members in their order, with a final newline."""
-        return _text(self)
+        """The JSON document, members in their order, with a final newline.
+
+        It is made task by task: of 50,000 episodes the values of all at once would take more room than all else.
+        """
+        whole = _text(self.model_copy(update={"per_task": ()}))
+        before, mark, after = whole.partition(_NO_TASK)  # once: a line that begins so can stand in no string
+        tasks = ",".join(f"\n    {_indented(task)}" for task in self.per_task)
+        return f"{before}{mark[:-1]}{tasks}\n  {mark[-1:]}{after}" if tasks else whole
 
 
 class NotAdmissible(ToolDocument):
@@ -259,6 +265,13 @@ class NotAdmissible(ToolDocument):
 def _text(document: ToolDocument) -> str:
     value = document.model_dump(mode="json", by_alias=True)
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+_NO_TASK = '\n  "per_task": []'
+
+
+def _indented(task: TaskResult) -> str:
+    return json.dumps(task.model_dump(mode="json"), indent=2, ensure_ascii=False).replace("\n", "\n    ")
 
 
 def _retried(schema: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from scoresheet.documents.prices import PriceTable
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.errors import Finding
+from scoresheet.publish.outcome import State
 from scoresheet.publish.outcomes import Outcomes
 from scoresheet.run.judgments import Judgments
 
@@ -165,11 +166,14 @@ def _episodes(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> list[Rea
     receipts = evidence.receipts or {}
     refused = {task_id for task_id, receipt in receipts.items() if receipt.leaf != "score"}
     found = []
-    for state, what in (
+    states: tuple[tuple[State, str], ...] = (
         ("missing", "have no row"),
         ("harness_error", "were lost by an error of scoresheet's own"),
         ("pending", "wait for a human's judgment (`scoresheet judge RUN`)"),
-    ):
+    )
+    for state, what in states:
+        if not outcomes.count(state):
+            continue
         those = [  # of a task that was refused no episode is missing: its receipt is the reason
             f"{o.task_id}/{o.repeat}"
             for o in outcomes.episodes
@@ -182,6 +186,8 @@ def _episodes(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> list[Rea
 
 
 def _isolation(outcomes: Outcomes) -> list[Reason]:
+    if all(outcomes.episodes.each("proved")):
+        return []
     unproved = [f"{o.task_id}/{o.repeat}" for o in outcomes.episodes if o.state != "missing" and not o.proved]
     if not unproved:
         return []

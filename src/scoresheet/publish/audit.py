@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import MANIFEST
 from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, run_folder
 from scoresheet.publish.bundle_file import BundleFile, Member
+from scoresheet.publish.outcome import Grid, Numbers
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
 from scoresheet.publish.trajectories import Trajectories
 from scoresheet.run import judgments, model_calls, oracle
@@ -45,6 +46,7 @@ _MOST = 200
 """Findings that are told; the rest are counted."""
 _TASKS_KEPT = 8
 _FOLDER = re.compile(r"episodes/([^/]+)/([0-9]+)\.([0-9]+)/[^/]+")
+_FIRST = re.compile(r"episodes/([^/]+)/(0|[1-9][0-9]{0,17})\.0", re.ASCII)
 _COMPARED = ("manifest_sha256", "intact", "fixture_sha256", "timeout_s", "seed", "retries", "tools", "tasks")
 _WORD = (
     "that these episodes took place, where and when the rows say, and that no others were thrown away",
@@ -95,8 +97,9 @@ def of_run(folder: Path, pack: Pack | None = None, printed: bool = True) -> Audi
     if plan is None:
         raise Refused("not a run", work.findings, str(folder))
     work.rows(plan)
-    for episode in work.places.index:
-        work.refold(plan, episode, _on_disk(folder, episode))
+    for at in range(len(work.places)):
+        row = work.row(at)
+        work.refold(plan, at, row, _on_disk(folder, _folder(row)))
     work.close(plan)
     return work.audit()
 
@@ -137,22 +140,50 @@ def read(path: Path, into: Path, pack: Pack | None = None) -> Audit:
 class _Places:
     """Where rows stand in rows.jsonl, in few bytes each: there may be very many."""
 
-    index: dict[str, int] = field(default_factory=dict)
-    """Folder of the episode → which entry of the arrays is its row's."""
+    grid: Grid
+    first: Numbers = field(init=False)
+    """Planned episode → which entry of the arrays is that of its first attempt, from 1; 0: none."""
+    others: dict[str, int] = field(default_factory=dict)
+    """Folder of any other attempt → its entry, from 1."""
     numbers: "array[int]" = field(default_factory=lambda: array("L"))
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     sizes: "array[int]" = field(default_factory=lambda: array("L"))
     seen: bytearray = field(default_factory=bytearray)
     """1: the row was held against what lies in its folder."""
 
+    def __post_init__(self) -> None:
+        self.first = Numbers(len(self.grid))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
     def add(self, row: Row, number: int, offset: int, size: int) -> None:
         """Take the place of a row; of two with one folder the first counts."""
-        at = self.index.setdefault(f"episodes/{row.task_id}/{row.repeat}.{row.attempt}", len(self.numbers))
-        if at == len(self.numbers):
-            self.numbers.append(number)
-            self.offsets.append(offset)
-            self.sizes.append(size)
-            self.seen.append(0)
+        entry = len(self.numbers) + 1
+        at = None if row.attempt else self.grid.find(row.task_id, row.repeat)
+        if at is None:
+            if self.others.setdefault(_folder(row), entry) != entry:
+                return
+        elif self.first.get(at):
+            return
+        else:
+            self.first.put(at, entry)
+        self.numbers.append(number)
+        self.offsets.append(offset)
+        self.sizes.append(size)
+        self.seen.append(0)
+
+    def find(self, folder: str) -> int | None:
+        """The entry of the row whose files lie in `folder`; `None` when no row says so."""
+        entry = self.others.get(folder)
+        if entry is None and (match := _FIRST.fullmatch(folder)):
+            at = self.grid.find(match[1], int(match[2]))
+            entry = None if at is None else self.first.get(at)
+        return entry - 1 if entry else None
+
+
+def _folder(row: Row) -> str:
+    return f"episodes/{row.task_id}/{row.repeat}.{row.attempt}"
 
 
 Found = Iterator[tuple[str, Iterable[bytes]]]
@@ -170,9 +201,9 @@ class _Work:
     findings: list[Finding] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
-    places: _Places = field(default_factory=_Places)
     run: RunFolder | None = None
     report: Report | None = None
+    places: _Places = field(init=False)
     trajectories: Trajectories | None = None
     """`None` where they can't be made again."""
     _plan: RunPlan | None = None
@@ -214,6 +245,7 @@ class _Work:
 
     def rows(self, plan: RunPlan) -> None:
         """Everything of the run but its episodes, and where each row stands."""
+        self.places = _Places(Grid(plan))
         self._check_pack(plan)
         if self.pack is not None and self.bundle is None:
             found = Trajectories(self.folder, plan, self.pack)
@@ -227,12 +259,10 @@ class _Work:
         except ValueError as error:  # a value that no document can hold, such as a task id in an edited receipt
             self._unreadable = (_no_report(error),)
 
-    def refold(self, plan: RunPlan, folder: str, found: Found) -> None:
-        """Hold the row of an episode against what lies in its folder."""
-        at = self.places.index[folder]
+    def refold(self, plan: RunPlan, at: int, row: Row, found: Found) -> None:
+        """Hold the row at an entry of `places` against what lies in its folder."""
         self.places.seen[at] = 1
-        where = f"{ROWS}:{self.places.numbers[at]}"
-        row = self._row(at)
+        folder, where = _folder(row), f"{ROWS}:{self.places.numbers[at]}"
         recorded = self._recorded(row.task_id)
         models, manifest = bool(plan.model_kinds or plan.model_endpoints), plan.manifest
         by_digest = self.bundle is not None
@@ -272,13 +302,13 @@ class _Work:
 
     def close(self, plan: RunPlan) -> None:
         """Everything that is left when all rows were held against their episodes."""
-        for folder, at in self.places.index.items():
-            if not self.places.seen[at]:
-                self.refold(plan, folder, iter(()))
+        for at, seen in enumerate(self.places.seen):
+            if not seen:
+                self.refold(plan, at, self.row(at), iter(()))
         self.take(self._unreadable)
         if self.run is None:
             return
-        if not self.places.index:
+        if not self.places:
             self.find("audit-episode", ROWS, "it holds no row: nothing of this run can be checked")
         try:
             self.report = self.run.report()
@@ -384,10 +414,10 @@ class _Work:
             for number, line in enumerate(file, 1):
                 sha256, _, path = line.decode("utf-8", "replace").rstrip("\n").partition("  ")
                 folder, _, name = path.rpartition("/")
-                at = self.places.index.get(folder)
+                at = self.places.find(folder)
                 if name != MODEL_LOG or at is None:
                     continue
-                row = self._row(at)
+                row = self.row(at)
                 if row.exit_reason == "harness_error":  # nothing was folded
                     continue
                 found += 1
@@ -398,7 +428,8 @@ class _Work:
             what = f"{self._model_logs} rows were folded from model calls, and the digests of {found} logs are here"
             self.find("row-model", OUTPUTS, what)
 
-    def _row(self, at: int) -> Row:
+    def row(self, at: int) -> Row:
+        """The row at an entry of `places`."""
         return Row.from_bytes(self._line(at), f"{ROWS}:{self.places.numbers[at]}")
 
     def _line(self, at: int) -> bytes:
@@ -433,18 +464,18 @@ class _Work:
     def _check_reports(self, report: Report) -> None:
         """The printed figures, by what the rows give."""
         told = []
-        for name, text in _reports(report) if self.printed else ():
+        for name, made in _REPORTS.items() if self.printed else ():
             path = self.folder / name
             if not path.exists():
                 if self.kind == "bundle":
                     self.find("audit-report", name, "not there")
                 continue
             told.append(name)
-            said = path.read_bytes()
-            if said == text.encode():
+            if digest.of_file(path).sha256 == digest.of(made(report).encode()):
                 continue
+            said = path.read_bytes()
             older = next(
-                (n for n in range(report.confounds or 0) if dict(_reports(_as_of(report, n)))[name].encode() == said),
+                (n for n in range(report.confounds or 0) if made(_as_of(report, n)).encode() == said),
                 None,
             )
             if older is not None and self.kind == "run":
@@ -472,7 +503,7 @@ class _Work:
             self.find("bundle-index", INDEX, f"{name} is not what the bundle's files give")
 
     def _tell(self, plan: RunPlan, report: Report) -> None:
-        rows = len(self.places.index)
+        rows = len(self.places)
         if self.bundle is not None:
             self.checked.insert(0, f"bytes: {self.bundle.index.files} files, by SHA256SUMS and bundle.json")
         self.checked.append(f"rows: {rows}, their attempts, seeds and denominators")
@@ -581,8 +612,9 @@ def _episode(
             member = next(members, None)
         after.append(member)
 
-    if folder in work.places.index and plan is not None and _FOLDER.fullmatch(first.path):
-        work.refold(plan, folder, found())
+    at = work.places.find(folder) if plan is not None and _FOLDER.fullmatch(first.path) else None
+    if plan is not None and at is not None:
+        work.refold(plan, at, work.row(at), found())
     else:
         if plan is not None:
             work.find("audit-episode", folder, "no row names this episode: a row was dropped, or a folder was added")
@@ -637,8 +669,11 @@ def _leaks(record: PackRecord) -> object:
     return record.scan.leak_flag if record.scan is not None else None
 
 
-def _reports(report: Report) -> tuple[tuple[str, str], ...]:
-    return ("report.txt", block.text(report)), ("report.json", report.text()), ("report.md", block.markdown(report))
+_REPORTS: Mapping[str, Callable[[Report], str]] = {
+    "report.txt": block.text,
+    "report.json": Report.text,
+    "report.md": block.markdown,
+}
 
 
 def _as_of(report: Report, entries: int) -> Report:

@@ -50,10 +50,10 @@ def _of_run(folder: Path, kind: str, plan: RunPlan) -> Iterator[Finding]:
     if known.manifest_sha256 != plan.manifest_sha256 or known.agent.kind != kind:
         what = f"a run of {known.agent.kind} on {known.manifest_sha256[:12]}…, not of {kind} on this pack"
         yield Finding("audit-baselines", f"{place}/{RUN}", what)
-    ledger = Ledger(known)
+    ledger = Ledger(known, name=f"{place}/{ROWS}")
     with (folder / kind / ROWS).open("rb") as file:
         for number, line in enumerate(file, 1):
-            ledger.add(Row.from_bytes(line, f"{place}/{ROWS}:{number}"), f"{place}/{ROWS}:{number}")
+            ledger.add(Row.from_bytes(line, f"{place}/{ROWS}:{number}"), number)
     outcomes = ledger.close()
     yield from outcomes.findings
     missing = outcomes.count("missing")

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from scoresheet.documents.comparison import FieldDifference
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.publish.admissible import Evidence, Reason, counted, reasons
-from scoresheet.publish.outcomes import Outcome, Outcomes
+from scoresheet.publish.outcome import Episodes
+from scoresheet.publish.outcomes import Outcomes
 
 BASELINES = ("null", "oracle")
 _MOST_TASKS = 5
@@ -35,10 +36,9 @@ class Entrant:
         return tuple(sorted(counted(self.plan, self.evidence.card), key=lambda task: task.task_id.encode()))
 
     @property
-    def episodes(self) -> tuple[Outcome, ...]:
+    def episodes(self) -> Episodes:
         """Planned episodes of the tasks that count."""
-        ids = {task.task_id for task in self.tasks}
-        return tuple(outcome for outcome in self.outcomes.episodes if outcome.task_id in ids)
+        return self.outcomes.episodes.of(task.task_id for task in self.tasks)
 
     @property
     def unmet(self) -> tuple[Reason, ...]:

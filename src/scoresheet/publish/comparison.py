@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, groupby
+from itertools import combinations
 from typing import Literal
 
 from scoresheet.documents.comparison import (
@@ -23,7 +23,7 @@ from scoresheet.documents.comparison import (
 from scoresheet.documents.report import NOT_DECLARED, metric_name
 from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.decisions import ends, no_interval
-from scoresheet.publish.outcomes import Outcome
+from scoresheet.publish.outcome import Outcome
 from scoresheet.stats import compare, ranks, ratio, resample
 from scoresheet.stats.cost import CostPerSuccess, cost_per_success
 from scoresheet.stats.interval import Estimate, Interval, estimate
@@ -107,10 +107,7 @@ def build(entrants: Sequence[Entrant], more: Sequence[Metric] = ()) -> Compariso
 
 
 def _values(entrant: Entrant, value: Callable[[Outcome], int]) -> Values:
-    return {
-        task_id: [value(outcome) for outcome in outcomes]
-        for task_id, outcomes in groupby(entrant.episodes, key=lambda outcome: outcome.task_id)
-    }
+    return {task_id: [*map(value, outcomes)] for task_id, outcomes in entrant.episodes.tasks()}
 
 
 def _estimate(field: _Field, entrant: Entrant, metric: Metric) -> Estimate:

@@ -27,7 +27,7 @@ from scoresheet.documents.run_plan import RunPlan
 from scoresheet.gate.decisions import TABLE
 from scoresheet.publish.admissible import Card, Evidence
 from scoresheet.publish.figures import Figures, TaskFigures, cluster_totals
-from scoresheet.publish.outcomes import Outcome
+from scoresheet.publish.outcome import Episodes, Field, Outcome
 from scoresheet.stats import pass_k, resample
 from scoresheet.stats.cost import CostPerSuccess, cost_per_success
 from scoresheet.stats.interval import Estimate, estimate
@@ -44,6 +44,7 @@ _APART = ("timeout", "tool_cap", "model_error")
 class _Run:
     plan: RunPlan
     tasks: tuple[TaskFigures, ...]
+    episodes: Episodes
 
     @property
     def start(self) -> bytes:
@@ -52,10 +53,6 @@ class _Run:
     @property
     def cluster_of(self) -> dict[str, str]:
         return {task.task_id: task.cluster_id for task in self.plan.tasks if task.cluster_id is not None}
-
-    @property
-    def episodes(self) -> list[Outcome]:
-        return [outcome for task in self.tasks for outcome in task.repeats]
 
     def share(self, tasks: Sequence[TaskFigures], value: Callable[[Outcome], bool]) -> ShareOfRuns:
         counts = {task.task_id: [int(value(outcome)) for outcome in task.repeats] for task in tasks}
@@ -68,7 +65,7 @@ class _Run:
             interval_method=found.interval.method if found.interval else no_interval(found),
         )
 
-    def per_success(self, cost: Callable[[Outcome], int], unit: int) -> PerSuccess:
+    def per_success(self, cost: Field, unit: int) -> PerSuccess:
         """`unit` is the cost that stands for 1. Tasks of one cluster are resampled together."""
         costs, won = cluster_totals(self.tasks, self.cluster_of, cost)
         return _priced(sum(costs), sum(won), cost_per_success(costs, won, self.start), unit)
@@ -76,7 +73,7 @@ class _Run:
 
 def decisions(plan: RunPlan, found: Figures, evidence: Evidence) -> Decisions:
     """The table of a run whose plan and figures hold only the tasks that count."""
-    run = _Run(plan, found.tasks)
+    run = _Run(plan, found.tasks, found.episodes)
     return Decisions(
         land_a_fix=_land(run, evidence),
         cheaper_than_human=_cost(run, evidence.card),
@@ -88,7 +85,7 @@ def decisions(plan: RunPlan, found: Figures, evidence: Evidence) -> Decisions:
 
 def of_k(plan: RunPlan, found: Figures) -> PassK:
     """pass@k and pass^k for every k up to the repeats."""
-    identical = all(len({outcome.success for outcome in task.repeats}) == 1 for task in found.tasks)
+    identical = all(len(set(task.repeats.each("success"))) == 1 for task in found.tasks)
     if plan.retries:
         return PassK(of=(), identical=identical, why_not=_retried(plan))
     runs = [(len(task.repeats), task.successes) for task in found.tasks]
@@ -186,7 +183,11 @@ def _land(run: _Run, evidence: Evidence) -> LandAFix:
         why_not = "no complete card says which tasks are held out"
     elif run.plan.retries:
         why_not = _retried(run.plan)
-    measured = [outcome for outcome in run.episodes if outcome.patch_lines is not None]
+    measured = [
+        (lines, success)
+        for lines, success in zip(run.episodes.each("patch_lines"), run.episodes.each("success"), strict=True)
+        if lines is not None
+    ]
     return LandAFix(
         pass_at_1=None if why_not else run.share(tested, lambda outcome: bool(outcome.success)),
         why_not=why_not,
@@ -196,9 +197,9 @@ def _land(run: _Run, evidence: Evidence) -> LandAFix:
     )
 
 
-def _sizes(measured: Sequence[Outcome]) -> PatchSizes:
-    lines = [outcome.patch_lines or 0 for outcome in measured]
-    passing = [outcome.patch_lines or 0 for outcome in measured if outcome.success]
+def _sizes(measured: Sequence[tuple[int, int]]) -> PatchSizes:
+    lines = [count for count, _ in measured]
+    passing = [count for count, success in measured if success]
     return PatchSizes(
         patches=len(lines),
         median=_median(lines),
@@ -215,13 +216,13 @@ def _median(values: Sequence[int]) -> float:
 
 def _cost(run: _Run, card: Card | None) -> CheaperThanHuman:
     planned = len(run.episodes)
-    uncounted = sum(outcome.tokens is None for outcome in run.episodes)
-    untimed = sum(outcome.state not in _RAN for outcome in run.episodes)
+    uncounted = sum(each is None for each in run.episodes.each("tokens"))
+    untimed = sum(each not in _RAN for each in run.episodes.each("state"))
     estimated = card.human_minutes if card is not None else None
     return CheaperThanHuman(
-        tokens=None if uncounted else run.per_success(lambda outcome: outcome.tokens or 0, 1),
+        tokens=None if uncounted else run.per_success("tokens", 1),
         why_no_tokens=f"{uncounted} of {planned} planned episodes count no tokens" if uncounted else None,
-        wall_clock_s=None if untimed else run.per_success(lambda outcome: outcome.billed_us, 1_000_000),
+        wall_clock_s=None if untimed else run.per_success("billed_us", 1_000_000),
         why_no_wall_clock=f"{untimed} of {planned} planned episodes have no time of the agent's" if untimed else None,
         human_minutes_per_task_estimate=estimated,
         why_no_estimate="the card has no metrics.estimates.human_minutes_per_task" if estimated is None else None,
@@ -249,14 +250,14 @@ def _priced(total: int, successes: int, found: CostPerSuccess, unit: int) -> Per
 
 
 def _tests(run: _Run) -> LeavesTestsAlone:
-    seen = [task for task in run.tasks if any(outcome.tests_identical is not None for outcome in task.repeats)]
-    added = sum(outcome.tests_added for outcome in run.episodes)
+    seen = [task for task in run.tasks if any(each is not None for each in task.repeats.each("tests_identical"))]
+    added = sum(run.episodes.each("tests_added"))
     if not seen:
         why = "no agent saw frozen tests"
         return LeavesTestsAlone(byte_identical=None, test_file_diffs=None, test_files_added=added, why_not=why)
     return LeavesTestsAlone(
         byte_identical=run.share(seen, lambda outcome: outcome.tests_identical == 1),
-        test_file_diffs=sum(outcome.test_files_changed or 0 for outcome in run.episodes),
+        test_file_diffs=sum(each or 0 for each in run.episodes.each("test_files_changed")),
         test_files_added=added,
         why_not=None,
     )

@@ -16,9 +16,8 @@ def money(plan: RunPlan, found: Figures, outcomes: Outcomes, prices: PriceTable 
     """The bill of the tasks that count; `None` without a price table."""
     if prices is None or plan.prices_sha256 is None:
         return None
-    episodes = [outcome for task in found.tasks for outcome in task.repeats]
     successes = sum(task.successes for task in found.tasks)
-    unknown = sum(outcome.cost is None for outcome in episodes)
+    unknown = sum(each is None for each in found.episodes.each("cost"))
     if unknown:
         return Money(
             currency=prices.currency,
@@ -29,12 +28,12 @@ def money(plan: RunPlan, found: Figures, outcomes: Outcomes, prices: PriceTable 
             per_success=None,
             low=None,
             high=None,
-            text=f"not computed: {_why(outcomes, unknown, len(episodes))}",
-            why_not=_why(outcomes, unknown, len(episodes)),
+            text=f"not computed: {_why(outcomes, unknown, found.planned)}",
+            why_not=_why(outcomes, unknown, found.planned),
             unpriced=outcomes.unpriced,
         )
     clusters = {task.task_id: task.cluster_id for task in plan.tasks if task.cluster_id is not None}
-    costs, won = cluster_totals(found.tasks, clusters, lambda outcome: outcome.cost or 0)
+    costs, won = cluster_totals(found.tasks, clusters, "cost")
     per = cost_per_success(costs, won, resample.prefix(plan.seed, plan.manifest_sha256))
     ratio = None if per.ratio is None else f"{nearest(per.ratio / bill.UNIT, PLACES):f}"
     low = None if per.low is None else f"{downward(per.low / bill.UNIT, PLACES):f}"

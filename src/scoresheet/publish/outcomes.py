@@ -3,10 +3,9 @@
 Planned episodes are the denominators: what is missing, pending or was lost by our own failure is not a success.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -14,46 +13,10 @@ from scoresheet.documents.prices import PriceTable
 from scoresheet.documents.row import Row, episode_seed
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Finding
+from scoresheet.publish.outcome import Episodes, Grid, Numbers, Outcome, State
 from scoresheet.stats import bill
 
-State = Literal["scored", "pending", "harness_error", "missing"]
 Kind = Literal["frozen test changed", "grading surface touched"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One episode as it counts."""
-
-    task_id: str
-    repeat: int
-    state: State
-    success: int = 0
-    schema_ok: int = 0
-    unauthorized: int = 0
-    timeout: int = 0
-    exit_reason: str = "missing"
-    attempts: int = 0
-    recorded_latency_us: int = 0
-    elapsed_us: int = 0
-    cpu_us: int = 0
-    tool_calls: int = 0
-    repeated_calls: int = 0
-    tokens: int | None = None
-    """Of every attempt that the agent is answerable for, as are the bill's microseconds and what the tokens cost."""
-    model_calls: int | None = None
-    model_retries: int = 0
-    model_door_retries: int = 0
-    cost: int | None = None
-    """In `bill.UNIT`; `None` when not all of it is known."""
-    billed_us: int = 0
-    limit: str | None = None
-    """The limit that ended it."""
-    patch_lines: int | None = None
-    tests_identical: int | None = None
-    test_files_changed: int | None = None
-    tests_added: int = 0
-    proved: bool = False
-    """True when isolation was proved in every attempt of this episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +34,7 @@ class Touched:
 class Outcomes:
     """Every planned episode, in order of (task_id's bytes, repeat), and what the rows hold besides."""
 
-    episodes: tuple[Outcome, ...]
+    episodes: Episodes
     findings: tuple[Finding, ...]
     models: tuple[str, ...]
     unchecked_tools: tuple[str, ...]
@@ -91,24 +54,24 @@ class Outcomes:
 
     def count(self, state: State) -> int:
         """Episodes in that state."""
-        return sum(episode.state == state for episode in self.episodes)
+        return sum(each == state for each in self.episodes.each("state"))
 
     @property
     def complete(self) -> bool:
         """True when every planned episode is scored."""
-        return all(episode.state == "scored" for episode in self.episodes)
+        return all(each == "scored" for each in self.episodes.each("state"))
 
     @property
     def exit_reasons(self) -> dict[str, int]:
         """Exit reason of the attempt that counts → episodes, the most frequent first."""
-        counts = Counter(episode.exit_reason for episode in self.episodes)
+        counts = Counter(self.episodes.each("exit_reason"))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     number: int
-    where: str
+    line: int
     outcome: Outcome
 
 
@@ -119,7 +82,15 @@ class Ledger:
     plan: RunPlan
     prices: PriceTable | None = None
     """By which the tokens are priced; `None`: they are not."""
-    _attempts: dict[tuple[str, int], list[_Attempt]] = field(default_factory=dict)
+    name: str = "rows.jsonl"
+    """Of the file that the rows are read from."""
+    _grid: Grid = field(init=False)
+    _episodes: Episodes = field(init=False)
+    """Where an episode has one plain attempt, its outcome."""
+    _lines: Numbers = field(init=False)
+    """The line of that one; 0: there is none."""
+    _others: dict[int, list[_Attempt]] = field(default_factory=dict)
+    """Every other attempt, and those that scoresheet lost."""
     _findings: list[Finding] = field(default_factory=list)
     _models: set[str] = field(default_factory=set)
     _unchecked: set[str] = field(default_factory=set)
@@ -133,17 +104,17 @@ class Ledger:
     _touched: dict[tuple[str, Kind, str], set[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for task in self.plan.tasks:
-            for repeat in range(self.plan.repeats):
-                self._attempts[task.task_id, repeat] = []
+        self._grid = Grid(self.plan)
+        self._episodes, self._lines = Episodes(self._grid), Numbers(len(self._grid))
 
-    def add(self, row: Row, where: str) -> None:
-        """Take one row; `where` is `rows.jsonl:LINE`."""
+    def add(self, row: Row, line: int) -> None:
+        """Take the row of one line, counted from 1."""
+        where = self._where(line)
         if row.manifest_sha256 != self.plan.manifest_sha256:
             self._find("rows-pack", where, f"the row is of another pack ({row.manifest_sha256[:12]}…)")
             return
-        attempts = self._attempts.get((row.task_id, row.repeat))
-        if attempts is None:
+        at = self._grid.find(row.task_id, row.repeat)
+        if at is None:
             self._find("rows-unplanned", where, f"{row.task_id} repeat {row.repeat} was not planned")
             return
         if row.episode_seed != episode_seed(self.plan.seed, row.task_id, row.repeat):
@@ -157,7 +128,11 @@ class Ledger:
         self._cost += _told(row) or 0
         if row.success == 1 and not outcome.success:
             self._find("rows-contradiction", where, f"{row.task_id} can't succeed with exit_reason {row.exit_reason}")
-        attempts.append(_Attempt(row.attempt, where, outcome))
+        if row.attempt or outcome.state == "harness_error" or self._lines.get(at) or at in self._others:
+            self._others.setdefault(at, []).append(_Attempt(row.attempt, line, outcome))
+        else:
+            self._episodes.put(at, outcome)
+            self._lines.put(at, line)
         self._models.update(row.models)
         self._unchecked.update(row.schema_unchecked)
         self._ignored.update(row.ignored)
@@ -173,11 +148,11 @@ class Ledger:
     def close(self) -> Outcomes:
         """The outcomes of all that was added."""
         self._check_budget()
-        order = sorted(self._attempts, key=lambda key: (key[0].encode(), key[1]))
-        episodes = tuple(self._resolve(*key) for key in order)
+        for at in sorted(self._others):
+            self._episodes.put(at, self._resolve(at))
         touched = tuple(Touched(*key, tuple(sorted(self._touched[key]))) for key in sorted(self._touched))
         return Outcomes(
-            episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
+            self._episodes, tuple(self._findings), tuple(sorted(self._models)), tuple(sorted(self._unchecked)),
             self._harness_errors, touched, tuple(sorted(self._unpriced)), self._untold, self._model_misses,
             tuple(sorted(self._ignored.items())),
         )  # fmt: skip
@@ -194,21 +169,20 @@ class Ledger:
             what = f"{budget.spent_cost} spent, but the rows tell of {bill.text(self._cost)}"
             self._find("rows-budget", "run.json#/budget/spent_cost", what)
 
-    def _resolve(self, task_id: str, repeat: int) -> Outcome:
+    def _resolve(self, at: int) -> Outcome:
         """The attempt that counts: the last one that the retry budget allows."""
-        attempts = sorted(self._attempts[task_id, repeat], key=lambda attempt: attempt.number)
-        if not attempts:
-            return Outcome(task_id, repeat, "missing")
-        if len(attempts) == 1 and not attempts[0].number and attempts[0].outcome.state != "harness_error":
-            return attempts[0].outcome
+        first = self._lines.get(at)
+        plain = [_Attempt(0, first, self._episodes.at(at))] if first else []
+        attempts = sorted((*plain, *self._others[at]), key=lambda attempt: attempt.number)
+        task_id, repeat = self._grid.name(at)
         name = f"{task_id} repeat {repeat}"
         numbers = [attempt.number for attempt in attempts]
         for before, after in pairwise(attempts):
             if before.number == after.number:
-                self._find("rows-duplicate", after.where, f"{name} attempt {after.number} is there twice")
+                self._find("rows-duplicate", self._where(after.line), f"{name} attempt {after.number} is there twice")
         absent = next((place for place, number in enumerate(sorted(set(numbers))) if number != place), None)
         if absent is not None:
-            self._find("rows-gap", attempts[-1].where, f"{name} lacks attempt {absent}")
+            self._find("rows-gap", self._where(attempts[-1].line), f"{name} lacks attempt {absent}")
         # of an attempt that is there twice the worse one counts: a copy can't better a score
         by_number: dict[int, _Attempt] = {}
         for attempt in attempts:
@@ -220,11 +194,11 @@ class Ledger:
         for attempt in by_number.values():
             if counted is not None and counted.outcome.state != "harness_error":
                 if counted.outcome.success or counted.outcome.state == "pending":
-                    self._find("rows-attempts", attempt.where, f"{name} was tried again after it had ended")
+                    self._find("rows-attempts", self._where(attempt.line), f"{name} was tried again after it had ended")
                     break
                 if scored > self.plan.retries:
                     what = f"{name} has more attempts than {self.plan.retries} retries allow"
-                    self._find("rows-attempts", attempt.where, what)
+                    self._find("rows-attempts", self._where(attempt.line), what)
                     break
             counted = attempt
             scored += attempt.outcome.state != "harness_error"
@@ -233,14 +207,16 @@ class Ledger:
         paid = [attempt.outcome for attempt in by_number.values() if attempt.outcome.state != "harness_error"]
         counts = [outcome.tokens for outcome in paid if outcome.tokens is not None]
         costs = [outcome.cost for outcome in paid if outcome.cost is not None]
-        return replace(
-            counted.outcome,
+        return counted.outcome._replace(
             attempts=len(by_number),
             proved=proved,
             tokens=sum(counts) if paid and len(counts) == len(paid) else None,
             cost=sum(costs) if paid and len(costs) == len(paid) else None,
             billed_us=sum(outcome.elapsed_us for outcome in paid),
         )
+
+    def _where(self, line: int) -> str:
+        return f"{self.name}:{line}"
 
     def _find(self, rule: str, where: str, what: str) -> None:
         self._findings.append(Finding(rule, where, what))
@@ -271,7 +247,7 @@ def _outcome(row: Row, prices: PriceTable | None) -> Outcome:
     ended_well = row.exit_reason == "completed" and not row.unauthorized and not row.timeout
     tokens = None if row.tokens_in is None and row.tokens_out is None else (row.tokens_in or 0) + (row.tokens_out or 0)
     return Outcome(
-        task_id=sys.intern(row.task_id),
+        task_id=row.task_id,
         repeat=row.repeat,
         state=state,
         success=int(row.success == 1 and ended_well),
@@ -309,9 +285,9 @@ def _tampering(row: Row) -> Iterator[tuple[Kind, str]]:
         yield "grading surface touched", what
 
 
-def fold(plan: RunPlan, rows: Iterable[tuple[str, Row]], prices: PriceTable | None = None) -> Outcomes:
-    """The outcomes of (place, row) pairs."""
+def fold(plan: RunPlan, rows: Iterable[Row], prices: PriceTable | None = None) -> Outcomes:
+    """The outcomes of the rows of a run, in the order of their lines."""
     ledger = Ledger(plan, prices)
-    for where, row in rows:
-        ledger.add(row, where)
+    for line, row in enumerate(rows, 1):
+        ledger.add(row, line)
     return ledger.close()

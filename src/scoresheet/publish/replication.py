@@ -146,11 +146,10 @@ def _vectors(a: Side, b: Side) -> Iterator[tuple[str, str, str]]:
 
 
 def _by_task(outcomes: Outcomes) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for episode in outcomes.episodes:  # in order of task and repeat
-        letter = str(episode.success) if episode.state == "scored" else "-"
-        found[episode.task_id] = found.get(episode.task_id, "") + letter
-    return found
+    return {
+        task_id: "".join(str(episode.success) if episode.state == "scored" else "-" for episode in repeats)
+        for task_id, repeats in outcomes.episodes.tasks()
+    }
 
 
 def _overlap(a: Report, b: Report) -> bool | None:

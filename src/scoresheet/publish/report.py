@@ -1,9 +1,8 @@
 """Run plan and outcomes in, report out. Pure: what the run directory holds is read by `publish.run_folder`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import groupby
 
 from scoresheet.documents.decisions import HumanJudging
 from scoresheet.documents.manifest import Exclusion
@@ -24,7 +23,7 @@ from scoresheet.publish.admissible import Card, Evidence, Reason, counted, reaso
 from scoresheet.publish.figures import Figures, Method, TaskFigures, figures, figures_sha256
 from scoresheet.publish.money import money
 from scoresheet.publish.negative import negative
-from scoresheet.publish.outcomes import Outcome, Outcomes
+from scoresheet.publish.outcomes import Outcomes
 from scoresheet.run.judgments import Judgments
 from scoresheet.stats import resample
 from scoresheet.stats.interval import Estimate, Interval
@@ -114,8 +113,7 @@ def _only(plan: RunPlan, outcomes: Outcomes, tasks: Sequence[PlannedTask]) -> tu
     """Plan and outcomes of some of the tasks; all of them when there would be none."""
     if not tasks or len(tasks) == len(plan.tasks):
         return plan, outcomes
-    ids = {task.task_id for task in tasks}
-    episodes = tuple(outcome for outcome in outcomes.episodes if outcome.task_id in ids)
+    episodes = outcomes.episodes.of(task.task_id for task in tasks)
     return plan.model_copy(update={"tasks": tuple(tasks)}), replace(outcomes, episodes=episodes)
 
 
@@ -126,9 +124,7 @@ def _calibration(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> Calib
     if not tasks:
         return None
     plan, outcomes = _only(plan, outcomes, tasks)
-    found = tuple(
-        TaskFigures(task_id, tuple(episodes)) for task_id, episodes in groupby(outcomes.episodes, lambda o: o.task_id)
-    )
+    found = tuple(TaskFigures(*task) for task in outcomes.episodes.tasks())
     successes = sum(task.successes for task in found)
     return Calibration(
         tasks=len(tasks), planned=plan.planned, successes=successes, per_task=tuple(_task(task) for task in found)
@@ -143,7 +139,7 @@ def refusal(plan: RunPlan, unmet: Sequence[Reason]) -> NotAdmissible:
 
 def live_network(plan: RunPlan, outcomes: Outcomes) -> str:
     """What the episodes could reach, from the evidence of every planned one of them; never from a flag."""
-    if not all(outcome.proved for outcome in outcomes.episodes):
+    if not all(outcomes.episodes.each("proved")):
         return "not_isolated"
     if plan.model_endpoints:
         return f"model_endpoint_only({', '.join(plan.model_endpoints)})"
@@ -217,18 +213,17 @@ def _judging(outcomes: Outcomes, evidence: Evidence) -> HumanJudging | None:
 
 def _cost(plan: RunPlan, found: Figures, bill: Money | None) -> CostAxis:
     latency = found.recorded_latency_ms
-    outcomes = [outcome for task in found.tasks for outcome in task.repeats]
     return CostAxis(
         recorded_latency_ms_mean=_number(latency.mean) if latency else None,
         recorded_latency_ms_ci95=_ends(latency.interval) if latency else None,
         elapsed_s_mean=None if found.elapsed_s is None else _number(found.elapsed_s),
         tokens_per_success=None if found.tokens_per_success is None else str(found.tokens_per_success),
-        tool_calls=sum(outcome.tool_calls for outcome in outcomes),
-        repeated_calls=sum(outcome.repeated_calls for outcome in outcomes),
+        tool_calls=sum(found.episodes.each("tool_calls")),
+        repeated_calls=sum(found.episodes.each("repeated_calls")),
         money=bill,
-        model_calls=sum(outcome.model_calls or 0 for outcome in outcomes) if plan.model_kinds else None,
-        model_retries=sum(outcome.model_retries for outcome in outcomes) if plan.model_kinds else None,
-        model_door_retries=sum(outcome.model_door_retries for outcome in outcomes) if plan.model_kinds else None,
+        model_calls=sum(each or 0 for each in found.episodes.each("model_calls")) if plan.model_kinds else None,
+        model_retries=sum(found.episodes.each("model_retries")) if plan.model_kinds else None,
+        model_door_retries=sum(found.episodes.each("model_door_retries")) if plan.model_kinds else None,
         budget=_budget(plan.budget),
     )
 
@@ -251,7 +246,7 @@ def _statistics(plan: RunPlan, found: Figures) -> Statistics:
         "unauthorized": found.unauthorized.one_sided,
         "timeout": found.timeout.one_sided,
     }
-    scored = all(outcome.state == "scored" for task in found.tasks for outcome in task.repeats)
+    scored = all(each == "scored" for each in found.episodes.each("state"))
     return Statistics(
         algorithm=resample.ALGORITHM,
         seed=plan.seed,
@@ -302,24 +297,28 @@ def _notes(outcomes: Outcomes, found: Figures, method: Method) -> tuple[str, ...
 
 
 def _task(task: TaskFigures) -> TaskResult:
+    each = task.repeats.each
     return TaskResult(
         task_id=task.task_id,
         successes=task.successes,
         planned=len(task.repeats),
-        schema_ok=sum(outcome.schema_ok for outcome in task.repeats),
-        unauthorized=sum(outcome.unauthorized for outcome in task.repeats),
-        timeouts=sum(outcome.timeout for outcome in task.repeats),
-        exit_reasons=tuple(outcome.exit_reason for outcome in task.repeats),
-        success=tuple(outcome.success if outcome.state == "scored" else None for outcome in task.repeats),
-        tool_calls=tuple(outcome.tool_calls for outcome in task.repeats),
-        tokens=_vector(task, lambda outcome: outcome.tokens),
-        patch_lines=_vector(task, lambda outcome: outcome.patch_lines),
-        tests_identical=_vector(task, lambda outcome: outcome.tests_identical),
-        test_files_changed=_vector(task, lambda outcome: outcome.test_files_changed),
+        schema_ok=sum(each("schema_ok")),
+        unauthorized=sum(each("unauthorized")),
+        timeouts=sum(each("timeout")),
+        exit_reasons=tuple(each("exit_reason")),
+        success=tuple(
+            success if state == "scored" else None
+            for success, state in zip(each("success"), each("state"), strict=True)
+        ),
+        tool_calls=tuple(each("tool_calls")),
+        tokens=_vector(each("tokens")),
+        patch_lines=_vector(each("patch_lines")),
+        tests_identical=_vector(each("tests_identical")),
+        test_files_changed=_vector(each("test_files_changed")),
     )
 
 
-def _vector(task: TaskFigures, value: Callable[[Outcome], int | None]) -> tuple[int | None, ...]:
+def _vector(found: Iterable[int | None]) -> tuple[int | None, ...]:
     """One value a repeat; nothing when no repeat has one."""
-    values = tuple(map(value, task.repeats))
+    values = tuple(found)
     return () if all(each is None for each in values) else values

@@ -86,7 +86,7 @@ def read(folder: Path, pack: Pack | None = None, each: Place | None = None) -> R
             row = Row.from_bytes(line.data, line.where)
             if each is not None:
                 each(row, number, offset, len(line.data))
-            ledger.add(judged.row(row, line.data), line.where)
+            ledger.add(judged.row(row, line.data), number)
         except Refused as error:
             for finding in error.findings:
                 ledger.bad_line(finding)

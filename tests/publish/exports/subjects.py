@@ -113,7 +113,7 @@ def subject(
 @cache
 def _report(the_plan: bytes, the_rows: tuple[bytes, ...], confounds: tuple[str, ...]) -> Report:
     plan_ = RunPlan.from_bytes(the_plan, "run.json")
-    outcomes = fold(plan_, [("rows.jsonl:1", Row.from_bytes(one, "rows.jsonl:1")) for one in the_rows])
+    outcomes = fold(plan_, [Row.from_bytes(one, "rows.jsonl:1") for one in the_rows])
     return build(plan_, outcomes, Evidence(confounds=confounds, baselines=baselines()), "f" * 64)
 
 

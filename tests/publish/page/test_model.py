@@ -19,7 +19,7 @@ def report(passed=runs.A, repeats=5, evidence=None, **more):
         for task, count in enumerate(passed)
         for repeat in range(repeats)
     ]
-    outcomes = fold(plan, [("rows.jsonl:1", each) for each in rows])
+    outcomes = fold(plan, rows)
     return build(plan, outcomes, evidence or Evidence(confounds=(), baselines=runs.baselines()), "f" * 64)
 
 

@@ -88,7 +88,7 @@ def _attempts(candidate: Candidate, prompts: dict[str, str], with_calls: bool) -
     card, receipts = run.evidence.card, run.evidence.receipts or {}
     holdout = {task.task_id for task in counted(run.plan, card)}
     judged = Judged(run.evidence.judgments)
-    outcomes = {(outcome.task_id, outcome.repeat): outcome for outcome in run.outcomes.episodes}
+    outcomes = run.outcomes.episodes
     with tree.opened_root(candidate.root) as root, _open(root, ROWS) as file:
         places, offset = [], 0
         for line in file:
@@ -103,7 +103,9 @@ def _attempts(candidate: Candidate, prompts: dict[str, str], with_calls: bool) -
             row = judged.row(Row.from_bytes(line, ROWS), line)
             counts = row.task_id in holdout and last[place.task_id, place.repeat] == place.attempt
             if counts:
-                row = row.model_copy(update={"success": outcomes[row.task_id, row.repeat].success})
+                outcome = outcomes.find(row.task_id, row.repeat)
+                assert outcome is not None  # a row that was not planned is a finding, and is not exported
+                row = row.model_copy(update={"success": outcome.success})
             receipt = receipts.get(row.task_id)
             yield Attempt(
                 row,
