@@ -112,6 +112,15 @@ def test_a_pure_module_has_its_own_test_file(path):
     assert (HOUSE / "tests" / place.parent / f"test_{place.name}").is_file()
 
 
+def test_files_come_to_stand_whole_by_one_module_alone():
+    """`record/commit.py` decides on many files at once, and has its own way."""
+    putting = {"replace", "rename", "renames", "link"}
+    for path in set(MODULES) - {SRC / "atomic_file.py", SRC / "record/commit.py"}:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+                assert node.attr not in putting, f"{name_of(path)}:{node.lineno}"
+
+
 def test_tests_stand_where_the_code_stands():
     for path in (HOUSE / "tests").rglob("test_*.py"):
         place = path.relative_to(HOUSE / "tests")

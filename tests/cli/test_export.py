@@ -101,7 +101,7 @@ def test_nothing_is_overwritten(scored, tmp_path, form, capfd):
     ):
         lay(tmp_path / name)
         assert export(scored / "run", "--format", form, *NAMES, "-o", tmp_path / name) == 2
-        assert "nothing is overwritten" in capfd.readouterr().err
+        assert "is not overwritten" in capfd.readouterr().err
     assert (tmp_path / "file").read_text() == "mine"
     assert not list((tmp_path / "folder").iterdir())
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder", "link"]

@@ -31,6 +31,16 @@ def test_the_last_line_is_the_digest_and_the_manifest(tmp_path):
     assert json.loads(Path(path).read_bytes())["timeout_s"] == 60
 
 
+def test_nothing_is_frozen_where_the_tarball_can_not_be_written(tmp_path):
+    root = flat(tmp_path / "pack")
+    done = run("freeze", root, "--tar", tmp_path / "no" / "pack.tar", code=2)
+    assert done.stderr.splitlines() == [
+        f"error: the tarball can't be written: there is no such folder — {tmp_path / 'no'}",
+        f"  mend: make it: mkdir -p {tmp_path / 'no'}",
+    ]
+    assert not (root / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("make", [flat, deep])
 def test_a_copy_under_another_umask_and_locale_has_the_same_digest(tmp_path, make):
     make(tmp_path / "a")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from scoresheet import atomic_file
 from scoresheet.run import baselines, journal
 from tests.publish import runs
 
@@ -16,7 +17,7 @@ def made(tmp_path):
         runs.write(folder / kind, plan, [runs.row(f"t{task:02}", 0, successes) for task in range(2)])
     found = baselines.of_runs(folder)
     assert found.sound
-    journal.replace_file(folder / journal.BASELINES, found.text())
+    atomic_file.replace(folder / journal.BASELINES, found.text())
     return folder, found
 
 

@@ -54,6 +54,7 @@ def make(
     pack: "Pack", place: Path, isolation: "Isolation", repeats: int | None, jobs: int | None, quiet: bool
 ) -> "Baselines":
     """Run both agents below `place`, and keep the verdict there; tasks that fail are said. Raises `Usage`."""
+    from scoresheet import atomic_file
     from scoresheet.cli.engine import perform, sandbox_of
     from scoresheet.errors import Usage
     from scoresheet.run import baselines, journal, local
@@ -68,7 +69,7 @@ def make(
         plan = plan_of(pack, agent.identity, asked, pack_verified=True)
         perform(pack, agent, plan, place / kind, sandbox_of(isolation), False, kind, quiet)
     found = baselines.of_runs(place)
-    journal.replace_file(place / journal.BASELINES, found.text())
+    atomic_file.replace(place / journal.BASELINES, found.text())
     for one in (found.null, found.oracle):
         for task_id in one.failing:
             say(f"error: the {one.agent} agent {baselines.WANTED[one.agent]} — {task_id} [baseline-{one.agent}]")

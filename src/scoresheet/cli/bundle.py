@@ -43,16 +43,13 @@ def command(
     Example: scoresheet bundle runs/careful --pack billing-v3 --sign ~/.ssh/id_ed25519
     """
     import json
-    import os
 
-    from scoresheet.errors import Refused, Usage
+    from scoresheet.errors import Refused
     from scoresheet.pack.folder import Pack
     from scoresheet.publish import audit, bundle, run_folder
 
     out = out or run.with_name(f"{run.resolve().name}.bundle.tar")
-    if not replace and os.path.lexists(out):
-        mend = "name another file: -o FILE, or add --replace"
-        raise Usage("something is there already, and is not overwritten", str(out), mend)
+    bundle.refuse_unwritable(out, run, replace=replace)
     opened = Pack.open(pack) if pack is not None else None
     seen = audit.of_run(run, opened, printed=False)
     if not seen.ok or seen.run is None or seen.report is None:
@@ -64,7 +61,7 @@ def command(
         from scoresheet.publish import signing
 
         signer = signing.signer(sign)
-    written = bundle.write(ready, out, signer)
+    written = bundle.write(ready, out, signer, replace=replace)
     if why_not:
         say(f"note: {why_not}")
     for reason in seen.report.reasons:

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -53,6 +54,8 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
     with _quick_turns(), tree.hashing_ahead(pack) as ahead, bytes_bar("freezing", quiet) as progress:
         from scoresheet.pack import archive, freezer  # here: large files are hashed while the formats are loaded
 
+        if tar:
+            archive.refuse_unwritable(pack, Path(tar))
         try:
             written = freezer.write(pack, _settings(pack, given), progress=progress, ahead=ahead)
         except Refused as refused:

@@ -116,11 +116,9 @@ def _run(
 ) -> None:
     """The same run by this seat: its receipts, its baselines, its episodes, its report."""
     from scoresheet.cli.engine import perform, sandbox_of
-    from scoresheet.cli.run import admitted, baselines_for
+    from scoresheet.cli.run import admitted, baselines_for, keep_report
     from scoresheet.errors import Incomplete
-    from scoresheet.publish import block, run_folder
     from scoresheet.run import baselines as baseline_runs
-    from scoresheet.run import journal
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.prepare import Asked, plan_of
 
@@ -138,9 +136,7 @@ def _run(
         baseline_runs.lay(baselines, out)
     if ended.status == "incomplete":
         raise Incomplete("episodes were lost to failures on our side", str(out), "run `rerun` again with another --out")
-    report = run_folder.read(out).report()
-    for name, content in (("txt", block.text(report)), ("json", report.text()), ("md", block.markdown(report))):
-        journal.replace_file(out / f"report.{name}", content.encode())
+    keep_report(out)
 
 
 def _models(

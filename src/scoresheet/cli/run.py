@@ -281,10 +281,10 @@ def show_report(out: Path, as_json: bool) -> "Report":
 
 def keep_report(out: Path) -> "Report":
     """The report of a run, written into the run directory as text, JSON and Markdown."""
+    from scoresheet import atomic_file
     from scoresheet.publish import block, run_folder
-    from scoresheet.run import journal
 
     report = run_folder.read(out).report()
     for name, content in (("txt", block.text(report)), ("json", report.text()), ("md", block.markdown(report))):
-        journal.replace_file(out / f"report.{name}", content.encode())
+        atomic_file.replace(out / f"report.{name}", content.encode())
     return report

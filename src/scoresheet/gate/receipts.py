@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from scoresheet import atomic_file
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.errors import Refused, Usage
 from scoresheet.gate import chain
@@ -52,13 +53,5 @@ def append(path: str | Path, make: Make) -> Head:
         while view:
             view = view[os.write(fd, view) :]
         os.fsync(fd)
-    _sync_folder(path.parent)
+    atomic_file.sync_folder(path.parent)
     return head
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

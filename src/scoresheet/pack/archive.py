@@ -4,14 +4,13 @@
 Entries are sorted by the bytes of their path; mtime, uid and gid are 0, owners have no names, modes are 0644 or 0755.
 """
 
-import contextlib
 import hashlib
 import itertools
-import os
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from scoresheet import atomic_file
 from scoresheet.digest import Digest, FileDigest
 from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import tree
@@ -24,8 +23,16 @@ _FILE_SUM = sum(b"0000644\0" + _OWNER + _TIME + _TAIL) + 8 * 0x20
 """Of what is the same in the header of every file. POSIX: the checksum's own field counts as spaces."""
 _EXECUTABLE_SUM = _FILE_SUM + sum(b"0000755\0") - sum(b"0000644\0")
 _CHUNK = 1 << 20
+_WHAT = "the tarball"
 _RECORD = 10240
 """POSIX.1-2017 pax: an archive ends with two zero blocks and is filled up to whole records."""
+
+
+def refuse_unwritable(root: str | Path, out: Path) -> None:
+    """Raise the `Usage` that writing the tarball of `root` to `out` would end with, as far as it can be seen before."""
+    if out.resolve().is_relative_to(Path(root).resolve()):
+        raise Usage("the tarball would lie inside the pack that it holds", str(out), "write it beside the pack")
+    atomic_file.refuse_unwritable(out, _WHAT, replace=True)
 
 
 def write(root: str | Path, files: Mapping[str, FileDigest], out: str | Path) -> Digest:
@@ -35,23 +42,12 @@ def write(root: str | Path, files: Mapping[str, FileDigest], out: str | Path) ->
     written; nothing is left at `out` then.
     """
     out = Path(out)
-    if out.resolve().is_relative_to(Path(root).resolve()):
-        raise Usage("the tarball would lie inside the pack that it holds", str(out), "write it beside the pack")
-    temporary = out.with_name(f".scoresheet-{os.getpid()}.tmp")
+    refuse_unwritable(root, out)
     hashed = hashlib.sha256()
-    try:
-        with temporary.open("xb") as file:
-            for block in blocks(root, files):
-                hashed.update(block)
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, out)
-    except OSError as error:
-        raise Usage(f"the tarball can't be written: {error.strerror}", str(out)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with atomic_file.written(out, _WHAT, replace=True) as file:
+        for block in blocks(root, files):
+            hashed.update(block)
+            file.write(block)
     return Digest(hashed.hexdigest())
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from scoresheet import digest
+from scoresheet import atomic_file, digest
 from scoresheet.digest import Digest, FileDigest
 from scoresheet.documents.manifest import Manifest, Protocol
 from scoresheet.documents.tool import Tool
@@ -117,8 +117,8 @@ def write(
     text = manifest.text()
     path = Path(root, MANIFEST)
     frozen_at = _kept_time(Path(root), text) or _rfc3339(now or datetime.now(UTC))
-    _replace(path, text)
-    _replace(Path(root, FROZEN_AT), f"{frozen_at}\n".encode())
+    atomic_file.replace(path, text)
+    atomic_file.replace(Path(root, FROZEN_AT), f"{frozen_at}\n".encode())
     return Written(
         path, digest.of(text), frozen_at, examined.findings, examined.digests, examined.tasks, manifest.protocol
     )
@@ -277,24 +277,3 @@ def _kept_time(root: Path, text: bytes) -> str:
 
 def _rfc3339(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """`data` at `path`, whole or not at all."""
-    temporary = path.with_name(f".scoresheet-{os.getpid()}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

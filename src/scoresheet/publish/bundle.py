@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from scoresheet import digest
+from scoresheet import atomic_file, digest
 from scoresheet.digest import Digest, FileDigest
 from scoresheet.documents.bundle import INDEX, SUMS, BundleIndex
 from scoresheet.documents.report import Report
@@ -33,6 +33,8 @@ from scoresheet.publish.run_folder import RECEIPTS, ROWS
 OUTPUTS = "outputs.sha256"
 _MADE = ("report.json", "report.md", "report.txt", OUTPUTS)
 """Made anew: what lies in the run directory under these names may be older than the confound log."""
+
+_WHAT, _MEND = "the bundle", "name another file: -o FILE, or add --replace"
 
 Signatures = Mapping[str, bytes]
 """Name below `signatures/` → content."""
@@ -89,34 +91,30 @@ def carried(run: Path, pack: Pack | None) -> tuple[Pack | None, str]:
     return pack, ""
 
 
-def write(ready: Ready, out: Path, sign: Signer | None = None) -> Written:
+def refuse_unwritable(out: Path, run: Path, *, replace: bool) -> None:
+    """Raise the `Usage` that writing the bundle of `run` to `out` would end with, as far as it can be seen before."""
+    if out.resolve().is_relative_to(run.resolve()):
+        raise Usage("the bundle would lie inside the run that it holds", str(out), "write it beside the run")
+    atomic_file.refuse_unwritable(out, _WHAT, replace=replace, mend=_MEND)
+
+
+def write(ready: Ready, out: Path, sign: Signer | None = None, *, replace: bool = False) -> Written:
     """The bundle of a run, written to `out` whole or not at all.
 
     Raises `Refused` when a file changes meanwhile, `Usage` when `out` can't be written.
     """
-    if out.resolve().is_relative_to(ready.run.resolve()):
-        raise Usage("the bundle would lie inside the run that it holds", str(out), "write it beside the run")
-    temporary = out.with_name(f".scoresheet-{os.getpid()}.tmp")
+    refuse_unwritable(out, ready.run, replace=replace)
     hashed, size = hashlib.sha256(), 0
     with contextlib.ExitStack() as stack:
         writer = _Writer(ready, stack)
         index = writer.index()
         text = index.text()
         signatures = sign(index, text, ready) if sign is not None else {}
-        try:
-            with temporary.open("xb") as file:
-                for data in writer.blocks(text, signatures):
-                    hashed.update(data)
-                    size += len(data)
-                    file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, out)
-        except OSError as error:
-            raise Usage(f"the bundle can't be written: {error.strerror}", str(out)) from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        with atomic_file.written(out, _WHAT, replace=replace, mend=_MEND) as file:
+            for data in writer.blocks(text, signatures):
+                hashed.update(data)
+                size += len(data)
+                file.write(data)
     name = Digest(hashlib.sha256(text).hexdigest())
     return Written(name, Digest(hashed.hexdigest()), size, index)
 

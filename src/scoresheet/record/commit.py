@@ -13,6 +13,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from scoresheet import atomic_file
 from scoresheet.errors import Usage
 
 _DECIDED = "decided.json"
@@ -71,7 +72,7 @@ def write(pack: Path, changes: Mapping[str, bytes | None]) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             os.rename(stage / "deciding", stage / _DECIDED)
-            _sync(stage)
+            atomic_file.sync_folder(stage)
             _apply(pack, stage)
             shutil.rmtree(stage)
         finally:
@@ -92,7 +93,7 @@ def _apply(pack: Path, stage: Path) -> None:
             os.replace(stage / source, to)
     for folder in {pack, pack / "tasks", pack / "tools"}:
         if folder.is_dir():
-            _sync(folder)
+            atomic_file.sync_folder(folder)
 
 
 def _stage(pack: Path) -> Path:
@@ -105,11 +106,3 @@ def _write_synced(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

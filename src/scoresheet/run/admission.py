@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import digest
+from scoresheet import atomic_file, digest
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.receipt import ChainedReceipt
@@ -62,9 +62,9 @@ class Admission:
     def write(self, out: Path, plan: RunPlan) -> RunPlan:
         """Everything that the report rests on, put into the run directory and synced; the plan that names it."""
         record = self.triage.record.text()
-        journal.replace_file(out / journal.PACK, record)
+        atomic_file.replace(out / journal.PACK, record)
         if self.card is not None:
-            journal.replace_file(out / journal.CARD, self.card)
+            atomic_file.replace(out / journal.CARD, self.card)
         head = receipts.append(out / journal.RECEIPTS, lambda _: self.receipts)
         plan = plan.model_copy(
             update={

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Literal
 
-from scoresheet import canonical, digest
+from scoresheet import atomic_file, canonical, digest
 from scoresheet.documents.baselines import Baseline, Baselines
 from scoresheet.errors import Finding, Incomplete, ScoresheetError, Usage
 from scoresheet.pack.freeze import BASELINES
@@ -65,7 +65,7 @@ def lay(found: Baselines, out: Path, given: str | None = None) -> None:
     They are looked for in the folder that was `given`, then in those beside `out`, and known by their digests. Where
     they are not found the verdict lies there alone. Raises `Usage` when the directory can't be written.
     """
-    journal.replace_file(out / journal.BASELINES, found.text())
+    atomic_file.replace(out / journal.BASELINES, found.text())
     beside = (folder for path in _places(out) for folder in (path.parent, path.parent / FOLDER))
     for place in (*((Path(given), Path(given).parent) if given is not None else ()), *beside):
         try:
@@ -84,7 +84,7 @@ def lay(found: Baselines, out: Path, given: str | None = None) -> None:
         for name, data in files.items():
             path = out / FOLDER / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            journal.replace_file(path, data)
+            atomic_file.replace(path, data)
     except OSError as error:
         raise Usage(f"can't be written: {error.strerror}", str(out / FOLDER)) from error
 
@@ -99,7 +99,7 @@ def keep(pack: Path, found: Baselines) -> None:
         if found.sound:
             place.unlink(missing_ok=True)
         else:
-            journal.replace_file(place, canonical.line(found.model_dump(mode="json")))
+            atomic_file.replace(place, canonical.line(found.model_dump(mode="json")))
     except OSError as error:
         raise Usage(f"can't be written: {error.strerror}", str(place)) from error
 

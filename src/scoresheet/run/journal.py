@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scoresheet import canonical
+from scoresheet import atomic_file, canonical
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -35,7 +35,7 @@ class Rows:
             if whole != os.fstat(self._fd).st_size:
                 os.ftruncate(self._fd, whole)
                 os.fsync(self._fd)
-            sync_folder(path.parent)
+            atomic_file.sync_folder(path.parent)
         except BaseException:
             os.close(self._fd)
             raise
@@ -93,7 +93,7 @@ def read_plan(out: Path) -> RunPlan:
 
 def write_plan(out: Path, plan: RunPlan) -> None:
     """Replace the plan whole: a reader sees the old one or the new one."""
-    replace_file(out / PLAN, plan.text())
+    atomic_file.replace(out / PLAN, plan.text())
 
 
 def add_confounds(out: Path, entries: Iterable[Confound]) -> None:
@@ -112,7 +112,7 @@ def add_confounds(out: Path, entries: Iterable[Confound]) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    sync_folder(out)
+    atomic_file.sync_folder(out)
 
 
 def read_confounds(out: Path) -> tuple[Confound, ...]:
@@ -124,22 +124,6 @@ def read_confounds(out: Path) -> tuple[Confound, ...]:
     return tuple(
         Confound.from_bytes(line, f"{CONFOUNDS}:{number}") for number, line in enumerate(data.splitlines(), 1) if line
     )
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, synced, all or nothing, also when several processes do so at once."""
-    beside = path.with_name(f".{path.name}.new")
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # judges of one run each write its report at their end
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -154,15 +138,6 @@ def held(out: Path) -> Iterator[None]:
                 "another runner is at work in this run directory", str(out), "wait for it, or choose another --out"
             ) from None
         yield
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in `folder` survive a crash."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import canonical, digest
+from scoresheet import atomic_file, canonical, digest
 from scoresheet.documents.judgment import Decided, Judgment
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -92,7 +92,7 @@ class Judge:
                 previous=there.head,
             )
             file.append(judgments.line(made))
-        journal.sync_folder(self.out)
+        atomic_file.sync_folder(self.out)
         return made
 
     def last(self) -> Pending | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scoresheet import errors
+from scoresheet import atomic_file, errors
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan, Status
@@ -95,7 +95,7 @@ def run(
             if admission is not None:
                 plan = admission.write(out, plan)
             if models.prices is not None:
-                journal.replace_file(out / PRICES, models.prices.data)
+                atomic_file.replace(out / PRICES, models.prices.data)
             return _run(pack, agent, plan, out, sandbox, progress, models)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import digest
+from scoresheet import atomic_file, digest
 from scoresheet.digest import Digest
 from scoresheet.documents.model_recording import ModelKind, ModelRecording, RecordedEpisode
 from scoresheet.documents.row import Row
@@ -119,7 +119,7 @@ def made(run: Path, plan: RunPlan) -> ModelRecording:
 def seal(run: Path, plan: RunPlan) -> Digest:
     """Write the recording of a run that is over; its name."""
     text = made(run, plan).text()
-    journal.replace_file(run / RECORDING, text)
+    atomic_file.replace(run / RECORDING, text)
     return digest.of(text)
 
 

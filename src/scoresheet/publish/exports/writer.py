@@ -1,19 +1,19 @@
 """Writes an export: whole or not at all, and never over anything. The same members give the same bytes anywhere."""
 
-import contextlib
 import hashlib
 import os
-import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BufferedRandom
 from pathlib import Path
 from typing import BinaryIO
 
-from scoresheet.errors import Usage
+from scoresheet import atomic_file
 from scoresheet.publish.exports.subject import Member
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_WHAT, _MEND = "the export", "name another file: -o FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +27,33 @@ class Written:
 
 def file(out: Path, members: Iterable[Member]) -> tuple[Written, ...]:
     """One file, of one member."""
-    with _fresh(out) as temporary:
-        with temporary.open("xb") as found:
-            for member in members:
-                found.writelines(member.chunks)
-        return (_facts(temporary, out),)
+    with atomic_file.written(out, _WHAT, replace=False, mend=_MEND) as found:
+        for member in members:
+            found.writelines(member.chunks)
+        return (_facts(found, out),)
 
 
 def archive(out: Path, members: Iterable[Member]) -> tuple[Written, ...]:
     """One zip file: its members stored as they are, without times, owners or compression that differs by library."""
-    with _fresh(out) as temporary:
-        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED) as found:
+    with atomic_file.written(out, _WHAT, replace=False, mend=_MEND) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as found:
             for member in members:
                 info = zipfile.ZipInfo(member.path, _EPOCH)
                 info.create_system, info.external_attr = 3, 0o644 << 16
                 found.writestr(info, b"".join(member.chunks))
-        return (_facts(temporary, out),)
+        return (_facts(file, out),)
 
 
 def folder(out: Path, members: Iterable[Member]) -> tuple[Written, ...]:
     """A new folder with a file for each member."""
-    with _fresh(out) as temporary:
-        temporary.mkdir()
+    with atomic_file.new_folder(out, _WHAT, _MEND) as temporary:
         written = []
         for member in members:
             path = temporary / member.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as found:
+            with path.open("x+b") as found:
                 found.writelines(member.chunks)
-            written.append(_facts(path, out / member.path))
+                written.append(_facts(found, out / member.path))
         return tuple(written)
 
 
@@ -66,30 +64,7 @@ def stream(out: BinaryIO, members: Iterable[Member]) -> None:
             out.write(chunk)
 
 
-@contextlib.contextmanager
-def _fresh(out: Path) -> Iterator[Path]:
-    """A place beside `out`, that becomes `out` at the end. Raises `Usage` when there is something already."""
-    if os.path.lexists(out):
-        raise Usage("there is something already, and nothing is overwritten", str(out), "name another file: -o FILE")
-    temporary = out.with_name(f".scoresheet-{os.getpid()}-{out.name}.tmp")
-    try:
-        yield temporary
-        if temporary.is_dir():
-            os.rename(temporary, out)  # fails over a folder that is not empty
-        else:
-            os.link(temporary, out)  # fails over anything, unlike a rename
-            temporary.unlink()
-    except OSError as error:
-        raise Usage(f"the export can't be written: {error.strerror}", str(out)) from error
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-
-
-def _facts(path: Path, out: Path) -> Written:
-    with path.open("rb") as found:
-        sha256 = hashlib.file_digest(found, "sha256").hexdigest()
-    return Written(out, sha256, path.stat().st_size)
+def _facts(file: BufferedRandom, out: Path) -> Written:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return Written(out, hashlib.file_digest(file, "sha256").hexdigest(), size)
