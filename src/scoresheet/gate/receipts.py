@@ -1,11 +1,9 @@
 """Receipts on disk: a file that only grows, held by one writer at a time, synced before anything rests on it."""
 
-import fcntl
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scoresheet import atomic_file
+from scoresheet import growing_file
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.errors import Refused, Usage
 from scoresheet.gate import chain
@@ -32,26 +30,13 @@ def append(path: str | Path, make: Make) -> Head:
     file can't be written.
     """
     path = Path(path)
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Usage(f"the receipts can't be written: {error.strerror}", str(path)) from error
-    with open(fd, "r+b", buffering=0) as file:
-        fcntl.flock(fd, fcntl.LOCK_EX)  # until the file is closed
-        data = file.readall()
-        whole = data[: data.rfind(b"\n") + 1]
-        found = chain.read(whole, path.name)
+    with growing_file.held(path, "the receipts") as file:
+        found = chain.read(file.lines(), path.name)
         if found.findings:
             mend = "restore the file; receipts can't be edited"
             raise Refused("the receipts are not as they were written", found.findings, str(path), mend)
         there = {chain.content(each.receipt) for each in found.placed}
         fresh = (receipt for receipt in make(found) if chain.content(receipt) not in there)
         lines, head = chain.chained(fresh, found.head)
-        if len(whole) != len(data):
-            os.ftruncate(fd, len(whole))
-        view = memoryview(lines)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
-    atomic_file.sync_folder(path.parent)
+        file.append(lines)
     return head

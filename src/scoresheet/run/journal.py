@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scoresheet import atomic_file, canonical
+from scoresheet import atomic_file, canonical, growing_file
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -31,9 +31,7 @@ class Rows:
         self._lock = threading.Lock()
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            whole = _whole_bytes(self._fd)
-            if whole != os.fstat(self._fd).st_size:
-                os.ftruncate(self._fd, whole)
+            if growing_file.cut(self._fd):
                 os.fsync(self._fd)
             atomic_file.sync_folder(path.parent)
         except BaseException:
@@ -42,10 +40,9 @@ class Rows:
 
     def append(self, row: Row) -> None:
         """One line, written and synced. Raises `OSError`; what of it was written is cut off at the next open."""
-        line = memoryview(canonical.line(row.model_dump(mode="json")))
+        line = canonical.line(row.model_dump(mode="json"))
         with self._lock:
-            while line:
-                line = line[os.write(self._fd, line) :]
+            growing_file.write(self._fd, line)
             os.fdatasync(self._fd)
 
     def close(self) -> None:
@@ -99,20 +96,8 @@ def write_plan(out: Path, plan: RunPlan) -> None:
 def add_confounds(out: Path, entries: Iterable[Confound]) -> None:
     """Append entries to the run's confound log, which is made when it is not there; synced. Raises `Usage`."""
     lines = b"".join(canonical.line(entry.model_dump(mode="json", exclude_none=True)) for entry in entries)
-    try:
-        fd = os.open(out / CONFOUNDS, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Usage(f"the confound log can't be written: {error.strerror}", str(out / CONFOUNDS)) from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        os.ftruncate(fd, _whole_bytes(fd))
-        view = memoryview(lines)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    atomic_file.sync_folder(out)
+    with growing_file.held(out / CONFOUNDS, "the confound log") as file:
+        file.append(lines)
 
 
 def read_confounds(out: Path) -> tuple[Confound, ...]:
@@ -140,15 +125,3 @@ def held(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _whole_bytes(descriptor: int) -> int:
-    """Bytes up to and with the last newline."""
-    end = os.fstat(descriptor).st_size
-    while end > 0:
-        start = max(0, end - 65536)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0

@@ -1,13 +1,10 @@
 """Human judging of a run on the disk: what waits for a judge, what the judge is shown, and decisions that only grow."""
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import atomic_file, canonical, digest
+from scoresheet import canonical, digest, growing_file
 from scoresheet.documents.judgment import Decided, Judgment
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -73,8 +70,8 @@ class Judge:
     def decide(self, pending: Pending, verdict: Decided, shown_sha256: str) -> Judgment | None:
         """Append a decision, synced; `None` when another judge was faster (or there is nothing to withdraw)."""
         row = pending.row
-        with _held(self.out) as file:
-            there = _sound(judgments.read(file.data), self.out)
+        with growing_file.held(self.out / JUDGMENTS, "the judgments") as file:
+            there = _sound(judgments.read(file.lines()), self.out)
             standing = there.standing.get(pending.sha256)
             if (standing is not None) != (verdict == "withdrawn"):
                 return None
@@ -92,7 +89,6 @@ class Judge:
                 previous=there.head,
             )
             file.append(judgments.line(made))
-        atomic_file.sync_folder(self.out)
         return made
 
     def last(self) -> Pending | None:
@@ -106,36 +102,6 @@ def judge_of(out: Path, name: str) -> Judge:
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise Usage(f"{name!r} is no name of a judge", "--judge", "say who judges: --judge NAME, up to 100 characters")
     return Judge(out, journal.read_plan(out), name.strip())
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    fd: int
-    data: bytes
-    """Its whole lines."""
-
-    def append(self, line: bytes) -> None:
-        view = memoryview(line)
-        while view:
-            view = view[os.write(self.fd, view) :]
-        os.fsync(self.fd)
-
-
-@contextmanager
-def _held(out: Path) -> Iterator[_File]:
-    """The judgments file, for this process alone; the torn last line that a killed judge leaves is cut off."""
-    path = out / JUDGMENTS
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Usage(f"the judgments can't be written: {error.strerror}", str(path)) from error
-    with open(fd, "r+b", buffering=0) as file:
-        fcntl.flock(fd, fcntl.LOCK_EX)  # until the file is closed
-        data = file.readall()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) != len(data):
-            os.ftruncate(fd, len(whole))
-        yield _File(fd, whole)
 
 
 def _read(out: Path) -> Judgments:
