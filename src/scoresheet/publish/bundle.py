@@ -211,7 +211,7 @@ class _Writer:
                 if (self._ready.run / path).exists():
                     yield _Source(path, self._run, path)
             yield from self._sources_below("pack", self._pack, self._pack_paths(self._ready.pack))
-        for folder in self._episodes:
+        for folder in self._episodes():
             for name in self._of_episode:
                 if (self._ready.run / folder / name).exists():
                     yield _Source(f"{folder}/{name}", self._run, f"{folder}/{name}")
@@ -249,7 +249,7 @@ class _Writer:
         if self._ready.frozen_at is not None:
             (self._scratch / FROZEN_AT).write_text(f"{self._ready.frozen_at}\n")
         with (self._scratch / OUTPUTS).open("wb") as outputs:
-            for folder in self._episodes:
+            for folder in self._episodes():
                 for path in _outputs(self._ready.run, folder, self._of_episode):
                     outputs.write(sums_line(_facts(_Source(path, self._run, path)).sha256, path))
 
@@ -257,16 +257,23 @@ class _Writer:
     def _of_episode(self) -> tuple[str, ...]:
         return (*EPISODE, JUDGED) if self._ready.pack is not None else EPISODE
 
-    @cached_property
-    def _episodes(self) -> tuple[str, ...]:
+    def _episodes(self) -> Iterator[str]:
         """Folders of the attempts that have a row, in the order of their bytes."""
-        folders = set()
+        # a folder's files stand together: what sorts is each name with its slash
+        for task_id in sorted(self._attempts, key=lambda task_id: f"{task_id}/".encode()):
+            numbers = self._attempts[task_id]
+            names = {f"{repeat}.{attempt}/" for repeat, attempt in zip(numbers[::2], numbers[1::2], strict=True)}
+            yield from (f"episodes/{task_id}/{name[:-1]}" for name in sorted(names))
+
+    @cached_property
+    def _attempts(self) -> dict[str, "array[int]"]:
+        """Task → repeat and attempt of each of its rows, one after the other: there may be very many."""
+        found: dict[str, array[int]] = {}
         with (self._ready.run / ROWS).open("rb") as rows:
             for number, line in enumerate(rows, 1):
                 row = Row.from_bytes(line, f"{ROWS}:{number}")
-                folders.add(f"episodes/{row.task_id}/{row.repeat}.{row.attempt}")
-        # a folder's files stand together: what sorts is the path with its slash
-        return tuple(sorted(folders, key=lambda folder: f"{folder}/".encode()))
+                found.setdefault(row.task_id, array("Q")).extend((row.repeat, row.attempt))
+        return found
 
 
 def _facts(source: _Source) -> FileDigest:
