@@ -6,9 +6,8 @@ pipe, and of a large file only the head is read.
 
 import os
 import stat
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from scoresheet.publish import run_folder
 from scoresheet.publish.admissible import Reason
 from scoresheet.publish.figures import Method
 from scoresheet.publish.page import episodes, model
+from scoresheet.publish.page.attempts import Attempt, Attempts
 from scoresheet.publish.page.episodes import Expected, Found, Lines, Text
-from scoresheet.publish.page.model import Fate, RunPage
+from scoresheet.publish.page.model import RunPage
 from scoresheet.publish.run_folder import ROWS, RunFolder
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,36 +45,17 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """An attempt as the list of episodes shows it; the rest of it is read when it is asked for."""
-
-    task_id: str
-    repeat: int
-    attempt: int
-    fate: Fate
-    exit_reason: str
-    tool_calls: int
-    misses: int
-    offset: int
-    """Of its line in rows.jsonl, and the line's length."""
-    length: int
-    of: int = 1
-    """Attempts that there are at its repeat."""
-
-
-@dataclass(frozen=True, slots=True)
 class Open:
     """A run whose page may be shown."""
 
     path: Path
     page: RunPage
-    attempts: tuple[Attempt, ...]
-    """In order of the task ids' bytes, then repeat and attempt."""
+    attempts: Attempts
     pack: Pack | None
     may_show_expected: bool
     incomplete: bool
 
-    def details(self, attempts: Sequence[Attempt]) -> Iterator[dict[str, Any]]:
+    def details(self, attempts: Iterable[Attempt]) -> Iterator[dict[str, Any]]:
         """What `page.episodes.attempt` gives of each, read one after another."""
         characters = episodes.room(len(self.attempts))
         with (self.path / ROWS).open("rb") as rows:
@@ -114,22 +95,20 @@ def read(path: Path, *, draft: bool = False, pack: Pack | None = None, method: M
     return Open(
         path=path,
         page=model.page(found.report(method), name, found.plan.pack),
-        attempts=tuple(_attempts(path, found)),
+        attempts=_attempts(path, found),
         pack=pack,
         may_show_expected=all(receipt.leaf == "score" for receipt in receipts.values()),
         incomplete=any(reason.incomplete for reason in unmet),
     )
 
 
-def _attempts(path: Path, found: RunFolder) -> list[Attempt]:
+def _attempts(path: Path, found: RunFolder) -> Attempts:
     """Every line of rows.jsonl that is a row; the findings of the others are among the reasons."""
-    judged = {(each.task_id, each.repeat): each for each in found.outcomes.episodes}
-    seen: list[Attempt] = []
-    offset = 0
+    attempts, offset = Attempts(), 0
     try:
         rows = (path / ROWS).open("rb")
     except FileNotFoundError:
-        return []
+        return attempts
     with rows:
         for data in rows:
             start, offset = offset, offset + len(data)
@@ -139,24 +118,10 @@ def _attempts(path: Path, found: RunFolder) -> list[Attempt]:
                 continue
             success = row.success
             if success is None:  # a human's verdict is in the outcome, never in the row
-                outcome = judged.get((row.task_id, row.repeat))
+                outcome = found.outcomes.episodes.find(row.task_id, row.repeat)
                 success = outcome.success if outcome is not None and outcome.state == "scored" else None
-            seen.append(
-                Attempt(
-                    row.task_id,
-                    row.repeat,
-                    row.attempt,
-                    model.fate(row.exit_reason, success),
-                    row.exit_reason,
-                    row.tool_calls,
-                    len(row.mismatches),
-                    start,
-                    len(data),
-                )
-            )
-    tries = Counter((each.task_id, each.repeat) for each in seen)
-    counted = (replace(each, of=tries[each.task_id, each.repeat]) for each in seen)
-    return sorted(counted, key=lambda each: (each.task_id.encode(), each.repeat, each.attempt))
+            attempts.add(row, model.fate(row.exit_reason, success), start, len(data))
+    return attempts
 
 
 def look(path: Path, task_id: str, repeat: int, attempt: int, characters: int) -> Found:

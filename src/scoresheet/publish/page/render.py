@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,7 +19,8 @@ from markupsafe import Markup
 
 from scoresheet.documents.comparison import Comparison
 from scoresheet.publish.page import comparing, pictures
-from scoresheet.publish.page.folder import Attempt, Closed, Open
+from scoresheet.publish.page.attempts import Attempt
+from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import STANDINGS, Listed, Question, packs
 from scoresheet.publish.page.model import FATES, total
 from scoresheet.publish.page.visible import visible
@@ -151,8 +151,8 @@ def _sha256(text: str) -> str:
 
 def _chunks(opened: Open) -> Iterator[Markup]:
     """The details of every task's attempts, one JSON text a task: a browser reads those that are opened."""
-    for _, group in groupby(opened.attempts, key=lambda each: each.task_id):
-        yield _data([*opened.details([*group])])
+    for attempts in opened.attempts.tasks():
+        yield _data([*opened.details(attempts)])
 
 
 def _index(attempts: Iterable[Attempt]) -> dict[str, Any]:
