@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,3 +136,16 @@ def test_episodes_are_in_the_byte_order_of_their_tasks():
 def test_an_attempt_of_any_number_is_a_gap_found_at_once():
     found = folded(plan(1, 1), row(attempt=(1 << 63) - 1))
     assert [each.what for each in found.findings if each.rule == "rows-gap"] == ["t00 repeat 0 lacks attempt 0"]
+
+
+def test_a_run_of_many_episodes_takes_few_bytes_each():
+    many = plan(tasks=4, repeats=1000)
+    rows_ = (row(f"t{task:02}", repeat, repeat % 2) for task in range(4) for repeat in range(1000))
+    tracemalloc.start()
+    try:
+        found = fold(many, rows_)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.complete
+    assert held / many.planned < 60  # an object for each would take ten times as much

@@ -1,3 +1,5 @@
+import tracemalloc
+
 from scoresheet.documents.row import Row
 from scoresheet.publish.page.attempts import Attempt, Attempts
 from tests.publish.runs import refused, row
@@ -22,3 +24,15 @@ def test_attempts_stand_in_order_and_know_how_many_their_repeat_has():
     )
     assert second == (Attempt("t02", 1, 0, "success", "completed", 2, 0, 0, 5),)
     assert [*found] == [*first, *second]
+
+
+def test_many_attempts_take_few_bytes_each():
+    one, found = row(), Attempts()
+    tracemalloc.start()
+    try:
+        for number in range(4000):
+            found.add(one, "success", number, 5)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held / len(found) < 80
