@@ -293,8 +293,17 @@ def test_a_run_that_goes_on_is_shown_as_it_is_now(folder, tmp_path):
         assert (status, "0.7500" in text, "no confound log" in text) == (200, False, True)
 
 
-@pytest.mark.parametrize(("words", "told"), [(["nowhere"], "does not exist"), (["--port", "70000", "."], "70000")])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere"], "does not exist"),
+        (["--port", "70000", "."], "70000"),
+        (["README.md"], "no run lies here — README.md (this is no bundle: "),
+        (["README.md", "."], "no run lies in 2 of the 2 paths — README.md (this is no bundle: "),
+    ],
+)
 def test_a_wrong_call_is_told(tmp_path, words, told):
+    (tmp_path / "README.md").write_text("# no bundle\n" * 100)
     done = subprocess.run([SCORESHEET, "view", *words], capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 2
     assert told in done.stderr

@@ -77,6 +77,7 @@ def test_runs_below_a_directory_are_found_and_links_are_not_followed(folder, tmp
     assert found.passed == (
         "link in runs is a link, and was not followed",
         "some.tar in runs was not read: name a bundle itself",
+        "no run lies in 1 folder of runs: nothing",
     )
 
 
@@ -92,6 +93,48 @@ def test_a_directory_without_a_run_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(Usage, match="no run lies here"):
         find([tmp_path / "empty"], tmp_path)
+
+
+def test_every_path_that_is_neither_a_run_nor_a_bundle_is_named_at_once(folder, tmp_path):
+    (tmp_path / "README.md").write_text("# no bundle\n" * 100)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bundles").mkdir()
+    (tmp_path / "bundles" / "a.tar").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe")
+    wrong = [tmp_path / name for name in ("README.md", "empty", "bundles", "pipe")]
+    with pytest.raises(Usage, match="no run lies in 4 of the 5 paths") as refused:
+        find([wrong[0], folder / "careful", *wrong[1:]], tmp_path)
+    for path, why in zip(wrong, ("no bundle", "has a run.json", "name them", "is a file"), strict=True):
+        assert f"{path} (" in refused.value.where
+        assert why in refused.value.where
+    assert "scoresheet run --out DIR" in refused.value.mend
+
+
+def test_folders_without_a_run_beside_runs_are_told(folder, tmp_path):
+    shutil.copytree(folder / "careful", tmp_path / "careful")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "old").mkdir()
+    assert find([tmp_path], tmp_path).passed == (f"no run lies in 2 folders of {tmp_path.name}: notes, old",)
+
+
+def test_a_run_whose_rows_are_gone_while_its_page_is_made_is_told(copy, monkeypatch):
+    runs = Runs(Sources((copy,)))
+    seen = runs.seen("r1")
+    assert isinstance(seen.found, Open)
+    monkeypatch.setattr(runs, "seen", lambda key: seen)  # what was read before they went
+    (copy / "rows.jsonl").write_text("{}\n")
+    status, text = page(runs, "run/r1")
+    assert (status, "careful changed while it was read" in text, "rows.jsonl" in text) == (503, True, True)
+    (copy / "rows.jsonl").unlink()
+    status, text = page(runs, "run/r1")
+    assert (status, "careful changed while it was read" in text) == (503, True)
+    assert "rows.jsonl: No such file or directory" in text
+    assert str(copy) not in text
+
+
+def test_a_run_that_can_not_be_read_is_no_page_like_others(folder):
+    status, text = page(Runs(Sources((folder / "torn",))), "run/r1")
+    assert (status, "torn can&#39;t be read" in text) == (503, True)
 
 
 def test_the_list_shows_figures_of_admissible_runs_alone(folder):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scoresheet.documents.comparison import Comparison
 from scoresheet.documents.run_plan import RunPlan
-from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
+from scoresheet.errors import Finding, Refused, ScoresheetError, Usage, counted
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import comparable, comparison, comparison_text, laid, run_folder
 from scoresheet.publish.bundle_file import TOP
@@ -68,36 +68,47 @@ class Sources:
 def find(paths: Sequence[Path], scratch: Path) -> Sources:
     """The run directories among `paths` and right below them; bundles are verified, and laid out in `scratch`.
 
-    Raises `Usage` for what is neither, and for a directory without a run.
+    Raises `Usage`, naming every path that is neither.
     """
     found: list[Path] = []
     packs: list[Pack] = []
     faults: dict[Path, tuple[str, ...]] = {}
     passed: list[str] = []
-    for number, path in enumerate(dict.fromkeys(paths)):
-        if not path.is_dir():
-            place = scratch / str(number)
-            (place / "named").mkdir(parents=True)
-            there = laid.lay(path, place)
-            root = there.root.rename(place / "named" / path.name)
-            found.append(root)
-            packs += [there.pack] if there.pack is not None else []
-            if there.faults or there.audit.run is None:
-                faults[root] = tuple(map(str, there.audit.findings[:_MOST_REASONS]))
-            continue
-        if os.path.lexists(path / RUN):
-            found.append(path)
-            continue
-        below, over = _below(path)
-        if not below:
-            raise Usage("no run lies here", str(path), "name the directory that `scoresheet run --out DIR` wrote")
-        found += below
-        passed += over
+    neither: list[str] = []
+    named = tuple(dict.fromkeys(paths))
+    for number, path in enumerate(named):
+        try:
+            if not path.is_dir():
+                place = scratch / str(number)
+                (place / "named").mkdir(parents=True)
+                there = laid.lay(path, place)
+                if there.audit.sha256 is None:
+                    raise Usage(there.faults[0].what)
+                root = there.root.rename(place / "named" / path.name)
+                found.append(root)
+                packs += [there.pack] if there.pack is not None else []
+                if there.faults or there.audit.run is None:
+                    faults[root] = tuple(map(str, there.audit.findings[:_MOST_REASONS]))
+            elif os.path.lexists(path / RUN):
+                found.append(path)
+            else:
+                below, over = _below(path)
+                found += below
+                passed += over
+        except Usage as error:
+            neither.append(f"{path} ({error.what})")
+    if neither:
+        what = "no run lies here" if len(named) == 1 else f"no run lies in {len(neither)} of the {len(named)} paths"
+        mend = "name directories that `scoresheet run --out DIR` wrote, or that hold some, or bundles"
+        raise Usage(what, ", ".join(neither), mend)
     return Sources(tuple(dict.fromkeys(found)), tuple(packs), faults, tuple(passed))
 
 
 def _below(path: Path) -> tuple[list[Path], list[str]]:
-    found, passed = [], []
+    """The runs right below, and what was passed over. Raises `Usage` where there is none."""
+    found: list[Path] = []
+    empty: list[Path] = []
+    passed: list[str] = []
     try:
         entries = sorted(os.scandir(path), key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
@@ -105,10 +116,19 @@ def _below(path: Path) -> tuple[list[Path], list[str]]:
     for entry in entries:
         if entry.is_symlink():
             passed.append(f"{entry.name} in {_name(path)} is a link, and was not followed")
-        elif entry.is_dir(follow_symlinks=False) and os.path.lexists(path / entry.name / RUN):
-            found.append(path / entry.name)
+        elif entry.is_dir(follow_symlinks=False):
+            holds = os.path.lexists(path / entry.name / RUN)
+            (found if holds else empty).append(path / entry.name)
         elif entry.name.endswith(".tar"):
             passed.append(f"{entry.name} in {_name(path)} was not read: name a bundle itself")
+    if not found:
+        bundles = any(each.endswith("name a bundle itself") for each in passed)
+        raise Usage(
+            "it holds bundles: name them themselves" if bundles else f"neither it nor a folder in it has a {RUN}"
+        )
+    if empty:
+        shown = ", ".join(each.name for each in empty[:_MOST_REASONS]) + (", …" if len(empty) > _MOST_REASONS else "")
+        passed.append(f"no run lies in {counted(len(empty), 'folder')} of {_name(path)}: {shown}")
     return found, passed
 
 
@@ -143,7 +163,7 @@ class Runs:
                 return known
             except (ScoresheetError, OSError, ValueError) as error:
                 self._seen.pop(key, None)
-                found = Unreadable(_name(path), _told(error))
+                found = Unreadable(_name(path), told(error))
                 return Seen((), Listed(key, found.name, "can't be read", reasons=found.why), found)
 
     def listed(self) -> tuple[Listed, ...]:
@@ -162,7 +182,7 @@ class Runs:
             try:
                 run = self._run(key)
             except (ScoresheetError, OSError, ValueError) as error:
-                return NotCompared("A run can't be read", tuple(f"{seen.listed.name}: {why}" for why in _told(error)))
+                return NotCompared("A run can't be read", tuple(f"{seen.listed.name}: {why}" for why in told(error)))
             chosen.append(Entrant("", _name(self._paths[key]), run.plan, run.outcomes, run.evidence, run.rows_sha256))
         entrants = comparable.labelled(chosen)
         if sum(not each.baseline for each in entrants) < 2:
@@ -238,11 +258,13 @@ def _stamp(path: Path) -> Stamp:
     return tuple(stamp)
 
 
-def _told(error: Exception) -> tuple[str, ...]:
+def told(error: Exception) -> tuple[str, ...]:
+    """Why a run can't be read, line by line."""
     if isinstance(error, Refused) and error.findings:
         return tuple(map(str, error.findings[:_MOST_REASONS]))
     if isinstance(error, OSError):
-        return (error.strerror or "it can't be read",)
+        place = f"{os.path.basename(os.fsdecode(error.filename))}: " if error.filename else ""
+        return (f"{place}{error.strerror or 'it can not be read'}",)
     return (" ".join(str(error).split())[:500],)
 
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from scoresheet.documents.comparison import Comparison
+from scoresheet.errors import Refused
 from scoresheet.publish.page import listing, render
 from scoresheet.publish.page.folder import Closed
 from scoresheet.publish.page.listing import Question
 from scoresheet.publish.page.render import Link
-from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable
+from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable, told
 
 _LONGEST = 8192
 _MOST_FIELDS = 256
@@ -50,11 +51,15 @@ def _run(runs: Runs, key: str, _: Query) -> Answer:
     links = (Link("All runs", "../"),)
     match seen.found:
         case Unreadable(name, why):
-            return Answer(200, render.refused(f"{name} can't be read", why, links))
+            return Answer(503, render.refused(f"{name} can't be read", why, links))
         case Closed():
             return Answer(200, render.closed(seen.found, links))
         case _:
-            return Answer(200, render.run(seen.found, links))
+            try:  # its episodes are read again while they are shown
+                return Answer(200, iter(("".join(render.run(seen.found, links)),)))
+            except (Refused, OSError) as error:
+                why = (*told(error), "put back what the run wrote, and load this page again")
+                return Answer(503, render.refused(f"{seen.listed.name} changed while it was read", why, links))
 
 
 def _compare(runs: Runs, _: str, query: Query) -> Answer:
