@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import re
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from scoresheet.cli import app
+from scoresheet.documents.row import Row
+from scoresheet.stats import bill
 from tests import repositories
-from tests.publish import scored
+from tests.publish import runs, scored
 from tests.repositories import Repo
 
 ROWS = "runs/careful/rows.jsonl"
@@ -468,6 +471,55 @@ def both(tmp_path_factory) -> tuple[dict[str, bytes], dict[str, str]]:
         said[form] = done.stdout
     assert "A is better" in said["text"]
     return files, said
+
+
+def priced(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The runs, with a model that read tokens at a price: those of `idle` read twice as many."""
+    table = b"currency: USD\ndate: 2026-11-30\nmodels: {m: {input: 2.5, output: 10}}\n"
+    found = {}
+    for path, data in files.items():
+        folder, _, name = path.rpartition("/")
+        if name == "run.json":
+            found[f"{folder}/prices.yaml"] = table
+            plan = json.loads(data) | {"prices_sha256": hashlib.sha256(table).hexdigest()}
+            data = json.dumps(plan, indent=2).encode() + b"\n"
+        if name == "rows.jsonl":
+            lines = []
+            for number, line in enumerate(data.splitlines()):
+                tokens = (1000 + 10 * number) * (2 if folder.endswith("idle") else 1)
+                used = {"model": "m", "calls": 1, "input": tokens, "output": 0}
+                told = {"model_calls": 1, "model_untold": 0, "tokens_in": tokens, "tokens_out": 0}
+                cost = bill.text(tokens * 2_500_000)
+                row = Row.from_value(json.loads(line) | told | {"model_usage": [used], "cost": cost}, "rows")
+                lines.append(runs.line(row))
+            data = b"".join(lines)
+        found[path] = data
+    return found
+
+
+def test_a_comparison_that_says_what_the_runs_cost_rests_on_their_bills(suite, both, capsys, tmp_path):
+    files = priced(both[0])
+    for path, data in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    command = [str(Path(sys.executable).parent / "scoresheet"), "compare", "runs/careful", "runs/idle"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr + done.stdout
+    line = "cost A / B: 0.5000 [0.4999, 0.5001] A costs less, paired geometric mean"
+    assert line in done.stdout.splitlines(), done.stdout
+    suite.commit(files | quoting("text", done.stdout))
+    code, out = gate(suite, capsys)
+    assert code == 0, out
+    assert ": comparison: holds\n" in out
+    suite.commit(quoting("text", done.stdout.replace(line, line.replace(" 0.5000", " 0.2500"))))
+    code, out = gate(suite, capsys)
+    assert (code, rules(out)) == (1, {"claim-comparison"})
+    cheaper = files["runs/careful/prices.yaml"].replace(b"2.5", b"0.5")
+    suite.commit(quoting("text", done.stdout) | {"runs/careful/prices.yaml": cheaper})
+    code, out = gate(suite, capsys)
+    assert code == 1
+    assert "claim-comparison" in rules(out), out
+    assert "no such line comes from the runs: cost A: " in out
 
 
 def quoting(form: str, said: str) -> dict[str, bytes]:

@@ -6,8 +6,9 @@ import pytest
 
 from scoresheet.publish import comparison, comparison_text, quotes
 from scoresheet.publish.claimed_comparison import contradictions
-from tests.publish.compared import entrant, entrants
+from tests.publish.compared import PRICES, entrant, entrants
 from tests.publish.runs import A, B
+from tests.stats.test_interval import TOKENS_A, TOKENS_B
 
 BOTH = entrants(entrant(A), entrant(B, "hasty"))
 SAID = comparison.build(BOTH, ["timeout"])
@@ -43,6 +44,23 @@ def test_no_member_can_be_edited(key):
     if key in ("format", "comparable", "runs"):
         return  # without these it is no comparison, or names no rows
     assert f"{key} is not what the runs give" in told(json.dumps(json.loads(JSON) | {key: "something else"}))
+
+
+def test_a_cheaper_bill_than_the_runs_have_is_found_in_text_and_in_json():
+    priced = entrants(entrant(A, tokens=TOKENS_A, prices=PRICES), entrant(B, "hasty", tokens=TOKENS_B, prices=PRICES))
+    gives = comparison.build(priced)
+    text = comparison_text.text(gives)
+    line = next(line for line in text.splitlines() if line.startswith("cost A / B: "))
+    cheaper = line.replace("0.8653", "0.5000", 1)
+    value = json.loads(gives.text())
+    value["cost"]["pairs"][0]["geometric"]["ratio"] = 0.5
+    for said, wrong in (
+        (text, []),
+        (text.replace(line, cheaper), [f"no such line comes from the runs: {cheaper}", f"it lacks the line {line}"]),
+        (json.dumps(value), ["cost is not what the runs give"]),
+    ):
+        (claim,) = quotes.claims(said.encode())
+        assert [*contradictions(claim, priced)] == wrong
 
 
 def test_a_row_of_its_table_is_held_against_the_runs_too():

@@ -7,7 +7,7 @@ import pytest
 from scoresheet.publish.comparable import differences
 from scoresheet.publish.comparison import build
 from scoresheet.publish.comparison_text import findings, markdown, rank_set, ranks, rows, text
-from tests.publish.compared import C, agent, entrant, entrants
+from tests.publish.compared import PRICES, C, agent, entrant, entrants
 from tests.publish.runs import A, B
 from tests.stats.test_interval import TOKENS_A, TOKENS_B
 
@@ -16,7 +16,8 @@ NEARLY = (5, 5, 4, 2, 0, 5, 5, 3, 5, 1, 4, 4)
 
 
 def worked():
-    return build(entrants(entrant(A, tokens=TOKENS_A), entrant(B, "hasty", tokens=TOKENS_B)), ["timeout"])
+    careful = entrant(A, tokens=TOKENS_A, prices=PRICES)
+    return build(entrants(careful, entrant(B, "hasty", tokens=TOKENS_B, prices=PRICES)), ["timeout"])
 
 
 def several():

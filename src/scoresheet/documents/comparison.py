@@ -125,6 +125,45 @@ class TokenAxis(ToolDocument):
     pairs: Many[ComparedTokens]
 
 
+class RunMoney(ToolDocument):
+    """What one run's tokens cost by the price table that it was given; amounts are decimal text."""
+
+    rule = "comparison"
+    run: Label
+    currency: str | None
+    prices_date: str | None
+    prices_sha256: Sha256 | None
+    """Of the price table; all three `null` without one."""
+    total: str | None
+    """Exact. `null` when not all of it is known: `why_not` says why."""
+    per_success: str | None
+    """Whole bill over successes, failures included, with its interval."""
+    why_not: str | None
+
+
+class ComparedMoney(ToolDocument):
+    """What a pair cost in money: a ratio below 1 says that the first was cheaper."""
+
+    rule = "comparison"
+    first: Label
+    second: Label
+    geometric: CostRatio | None
+    """Paired geometric mean of what the tasks cost: the ratio to compare by."""
+    per_success: CostRatio | None
+    """Of the whole bills, failures included; `null`: one of the two is undefined."""
+    why_not: str | None
+    """Why there is no `geometric`: a bill that is not whole, two price tables, a task that costs nothing."""
+
+
+class MoneyAxis(ToolDocument):
+    """Money; nothing here is part of success."""
+
+    rule = "comparison"
+    bills: Many[RunMoney]
+    """One a run that may be ranked, in their order."""
+    pairs: Many[ComparedMoney]
+
+
 class ComparedTask(ToolDocument):
     """One task: so many of its repeats succeeded in each run."""
 
@@ -159,6 +198,9 @@ class Comparison(ToolDocument):
     """The primary one first."""
     tokens: TokenAxis | None
     why_no_tokens: str | None
+    cost: MoneyAxis | None
+    why_no_cost: str | None
+    """Set when no run has a price table."""
     per_task: Many[ComparedTask]
     notes: Many[str]
     reasons: Many[str]

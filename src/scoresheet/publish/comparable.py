@@ -8,6 +8,7 @@ from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.publish.admissible import Evidence, Reason, counted, reasons
 from scoresheet.publish.outcome import Episodes
 from scoresheet.publish.outcomes import Outcomes
+from scoresheet.stats import resample
 
 BASELINES = ("null", "oracle")
 _MOST_TASKS = 5
@@ -54,6 +55,29 @@ class Entrant:
         if self.plan.model_replayed is not None:
             return "denied, the model replayed"
         return "model_endpoint_only" if self.plan.model_endpoints else "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Runs that are alike in all but the agent, and what all of them share."""
+
+    entrants: tuple[Entrant, ...]
+
+    @property
+    def ranked(self) -> tuple[Entrant, ...]:
+        """Those that are no baselines."""
+        return tuple(each for each in self.entrants if not each.baseline)
+
+    @property
+    def start(self) -> bytes:
+        """What every resample of the tasks starts with."""
+        plan = self.ranked[0].plan
+        return resample.prefix(plan.seed, plan.manifest_sha256)
+
+    @property
+    def cluster_of(self) -> dict[str, str]:
+        """task_id -> its cluster, of the tasks that are in one."""
+        return {task.task_id: task.cluster_id for task in self.ranked[0].tasks if task.cluster_id is not None}
 
 
 def labelled(entrants: Sequence[Entrant]) -> tuple[Entrant, ...]:

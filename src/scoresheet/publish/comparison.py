@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
@@ -14,18 +13,17 @@ from scoresheet.documents.comparison import (
     ComparedPair,
     ComparedRun,
     ComparedTask,
-    ComparedTokens,
     Comparison,
-    CostRatio,
+    MoneyAxis,
     TokenAxis,
     Verdict,
 )
 from scoresheet.documents.report import NOT_DECLARED, metric_name
-from scoresheet.publish.comparable import Entrant
+from scoresheet.publish import comparison_cost
+from scoresheet.publish.comparable import Contest, Entrant
 from scoresheet.publish.decisions import ends, no_interval
 from scoresheet.publish.outcome import Outcome
-from scoresheet.stats import compare, ranks, ratio, resample
-from scoresheet.stats.cost import CostPerSuccess, cost_per_success
+from scoresheet.stats import compare, ranks
 from scoresheet.stats.interval import Estimate, Interval, estimate
 from scoresheet.stats.rounding import downward, nearest, upward
 from scoresheet.stats.sample import Sample, sample
@@ -48,41 +46,21 @@ READING = "a ranking that moves less than the interval is a tie: only an interva
 Values = dict[str, list[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """The runs, and what all of them share."""
-
-    entrants: tuple[Entrant, ...]
-
-    @property
-    def ranked(self) -> tuple[Entrant, ...]:
-        return tuple(each for each in self.entrants if not each.baseline)
-
-    @property
-    def start(self) -> bytes:
-        plan = self.ranked[0].plan
-        return resample.prefix(plan.seed, plan.manifest_sha256)
-
-    @property
-    def cluster_of(self) -> dict[str, str]:
-        return {task.task_id: task.cluster_id for task in self.ranked[0].tasks if task.cluster_id is not None}
-
-
 def build(entrants: Sequence[Entrant], more: Sequence[Metric] = ()) -> Comparison:
     """The comparison of runs that are alike, by success; `more` metrics are shown and rank nobody.
 
     Raises `ValueError` with fewer than two runs that may be ranked.
     """
-    field = _Field(tuple(entrants))
-    if len(field.ranked) < 2:
+    contest = Contest(tuple(entrants))
+    if len(contest.ranked) < 2:
         raise ValueError("a comparison needs two runs that are no baselines")
-    first = field.ranked[0]
+    first = contest.ranked[0]
     card = first.evidence.card
     margin = card.tie_margin if card is not None else None
-    primary, rank_sets = _metric(field, "success", None if margin is None else Fraction(str(margin)))
-    others = tuple(_metric(field, metric, None)[0] for metric in dict.fromkeys(more) if metric != "success")
-    tokens = _tokens(field)
-    unmet = tuple(f"{each.label}: {reason}" for each in field.entrants for reason in each.unmet)
+    primary, rank_sets = _metric(contest, "success", None if margin is None else Fraction(str(margin)))
+    others = tuple(_metric(contest, metric, None)[0] for metric in dict.fromkeys(more) if metric != "success")
+    tokens, cost = comparison_cost.tokens(contest), comparison_cost.money(contest)
+    unmet = tuple(f"{each.label}: {reason}" for each in contest.entrants for reason in each.unmet)
     return Comparison(
         draft=bool(unmet),
         reading=READING,
@@ -96,12 +74,14 @@ def build(entrants: Sequence[Entrant], more: Sequence[Metric] = ()) -> Compariso
         live_network=first.isolation,
         tasks=len(first.tasks),
         tie_margin=NOT_DECLARED if margin is None else margin,
-        runs=tuple(_run(field, each, rank_sets.get(each.label)) for each in field.entrants),
+        runs=tuple(_run(contest, each, rank_sets.get(each.label)) for each in contest.entrants),
         metrics=(primary, *others),
         tokens=tokens if isinstance(tokens, TokenAxis) else None,
         why_no_tokens=None if isinstance(tokens, TokenAxis) else tokens,
-        per_task=tuple(_tasks(field)),
-        notes=tuple(_notes(field, primary, others)),
+        cost=cost if isinstance(cost, MoneyAxis) else None,
+        why_no_cost=None if isinstance(cost, MoneyAxis) else cost,
+        per_task=tuple(_tasks(contest)),
+        notes=tuple(_notes(contest, primary, others)),
         reasons=unmet,
     )
 
@@ -110,22 +90,22 @@ def _values(entrant: Entrant, value: Callable[[Outcome], int]) -> Values:
     return {task_id: [*map(value, outcomes)] for task_id, outcomes in entrant.episodes.tasks()}
 
 
-def _estimate(field: _Field, entrant: Entrant, metric: Metric) -> Estimate:
-    return estimate(sample(_values(entrant, METRICS[metric]), field.cluster_of), field.start)
+def _estimate(contest: Contest, entrant: Entrant, metric: Metric) -> Estimate:
+    return estimate(sample(_values(entrant, METRICS[metric]), contest.cluster_of), contest.start)
 
 
 def _metric(
-    field: _Field, metric: Metric, margin: Fraction | None
+    contest: Contest, metric: Metric, margin: Fraction | None
 ) -> tuple[ComparedMetric, dict[str, tuple[int, int]]]:
     """The metric of every run and pair, and label → rank set of those that are ranked."""
-    values = [_values(each, METRICS[metric]) for each in field.ranked]
-    labels = [each.label for each in field.ranked]
+    values = [_values(each, METRICS[metric]) for each in contest.ranked]
+    labels = [each.label for each in contest.ranked]
     of_pairs = list(combinations(range(len(labels)), 2))
-    samples = [compare.paired(values[a], values[b], field.cluster_of) for a, b in of_pairs]
-    singles = [compare.compare(each, field.start, margin) for each in samples]
+    samples = [compare.paired(values[a], values[b], contest.cluster_of) for a, b in of_pairs]
+    singles = [compare.compare(each, contest.start, margin) for each in samples]
     flip = metric in _FEWER_IS_BETTER
     if len(labels) > 2:
-        found = ranks.rank(len(labels), samples, field.start, margin)
+        found = ranks.rank(len(labels), samples, contest.start, margin)
         joint: Sequence[ranks.Pair | None] = found.pairs
         method, rank_sets = found.method, found.ranks
     else:
@@ -138,11 +118,11 @@ def _metric(
         for (a, b), single, together in zip(of_pairs, singles, joint, strict=True)
     )
     compared = ComparedMetric(
-        metric=metric_name(field.ranked[0].plan.retries) if metric == "success" else f"{metric}_rate",
+        metric=metric_name(contest.ranked[0].plan.retries) if metric == "success" else f"{metric}_rate",
         higher_is_better=not flip,
         primary=metric == "success",
         method=method,
-        means=tuple(_share(sample(_values(each, METRICS[metric])).mean) for each in field.entrants),
+        means=tuple(_share(sample(_values(each, METRICS[metric])).mean) for each in contest.entrants),
         pairs=pairs,
     )
     return compared, dict(zip(labels, rank_sets, strict=True))
@@ -173,8 +153,8 @@ def _pair(
     )
 
 
-def _run(field: _Field, entrant: Entrant, ranked: tuple[int, int] | None) -> ComparedRun:
-    found = _estimate(field, entrant, "success")
+def _run(contest: Contest, entrant: Entrant, ranked: tuple[int, int] | None) -> ComparedRun:
+    found = _estimate(contest, entrant, "success")
     plan, confounds = entrant.plan, entrant.evidence.confounds
     return ComparedRun(
         label=entrant.label,
@@ -197,91 +177,38 @@ def _run(field: _Field, entrant: Entrant, ranked: tuple[int, int] | None) -> Com
     )
 
 
-def _tokens(field: _Field) -> TokenAxis | str:
-    """What the runs cost, or why that is not known."""
-    for each in field.ranked:
-        uncounted = sum(outcome.tokens is None for outcome in each.episodes)
-        if uncounted:
-            return f"{uncounted} of {len(each.episodes)} planned episodes of {each.label} count no tokens"
-    spent = [_totals(each, lambda outcome: outcome.tokens or 0) for each in field.ranked]
-    won = [_totals(each, lambda outcome: outcome.success) for each in field.ranked]
-    bills = [(_clustered(field, costs), _clustered(field, wins)) for costs, wins in zip(spent, won, strict=True)]
-    pairs = []
-    for a, b in combinations(range(len(field.ranked)), 2):
-        free = sorted({task for side in (spent[a], spent[b]) for task, total in side.items() if not total})
-        why_not = f"{len(free)} tasks cost one of the two no token" if free else None
-        bill = ratio.per_success(bills[a], bills[b], field.start)
-        pairs.append(
-            ComparedTokens(
-                first=field.ranked[a].label,
-                second=field.ranked[b].label,
-                geometric=None if free else _ratio(ratio.geometric(spent[a], spent[b], field.cluster_of)),
-                why_no_geometric=why_not,
-                per_success=None if bill is None else _ratio(bill),
-            )
-        )
-    return TokenAxis(
-        totals=tuple(sum(costs.values()) for costs in spent),
-        per_success=tuple(_price(cost_per_success(*bill, field.start)) for bill in bills),
-        pairs=tuple(pairs),
-    )
-
-
-def _totals(entrant: Entrant, value: Callable[[Outcome], int]) -> dict[str, int]:
-    return {task_id: sum(values) for task_id, values in _values(entrant, value).items()}
-
-
-def _clustered(field: _Field, totals: Mapping[str, int]) -> tuple[int, ...]:
-    """Totals of clusters, in the order in which they are resampled."""
-    return sample({task_id: [total] for task_id, total in totals.items()}, field.cluster_of).totals
-
-
-def _price(found: CostPerSuccess) -> str:
-    return str(found) if found.ratio is None else f"{nearest(found.ratio)} {found}"
-
-
-def _ratio(found: ratio.Ratio) -> CostRatio:
-    return CostRatio(
-        ratio=float(nearest(found.ratio)),
-        low=None if found.low is None else float(downward(found.low)),
-        high=None if found.high is None else float(upward(found.high)),
-        verdict=found.verdict,
-        method=found.method,
-    )
-
-
-def _tasks(field: _Field) -> Iterator[ComparedTask]:
-    columns = [_values(each, METRICS["success"]) for each in field.entrants]
-    for task in field.ranked[0].tasks:
+def _tasks(contest: Contest) -> Iterator[ComparedTask]:
+    columns = [_values(each, METRICS["success"]) for each in contest.entrants]
+    for task in contest.ranked[0].tasks:
         vectors = [column[task.task_id] for column in columns]
         yield ComparedTask(task_id=task.task_id, successes=tuple(map(sum, vectors)), planned=tuple(map(len, vectors)))
 
 
-def _notes(field: _Field, primary: ComparedMetric, others: Sequence[ComparedMetric]) -> Iterator[str]:
-    for each in field.entrants:
+def _notes(contest: Contest, primary: ComparedMetric, others: Sequence[ComparedMetric]) -> Iterator[str]:
+    for each in contest.entrants:
         if each.baseline:
             yield f"{each.label} is the {each.plan.agent.kind} baseline: shown, never ranked"
         unscored = sum(outcome.state != "scored" for outcome in each.episodes)
         if unscored:
             count = f"{unscored} of {len(each.episodes)} planned episodes"
             yield f"{each.label}: {count} are not scored and count as failed"
-    for a, b in combinations(field.ranked, 2):
+    for a, b in combinations(contest.ranked, 2):
         if a.plan.agent.sha256 == b.plan.agent.sha256:
             yield f"{a.label} and {b.label} are the same agent's files: a difference is chance, or not in the files"
     if any(pair.different < compare.FEWEST_DIFFERENT for pair in primary.pairs):
         yield f"fewer than {compare.FEWEST_DIFFERENT} tasks differ somewhere: of such a pair nobody wins"
     if primary.pairs[0].clusters < compare.FEWEST_DIFFERENT:
         yield f"under {compare.FEWEST_DIFFERENT} tasks (or clusters) nobody wins: no exact test could tell"
-    hosts = len({each.plan.host.label for each in field.ranked}) > 1
-    if hosts and any(outcome.timeout for each in field.ranked for outcome in each.episodes):
+    hosts = len({each.plan.host.label for each in contest.ranked}) > 1
+    if hosts and any(outcome.timeout for each in contest.ranked for outcome in each.episodes):
         yield "the runs were on different hosts and some episodes ran out of time: that compares hosts, too"
     for name, said in (
-        ("parallel jobs", {str(each.plan.jobs) for each in field.ranked}),
-        ("scoresheet versions", {each.plan.versions.get("scoresheet", "unknown") for each in field.ranked}),
+        ("parallel jobs", {str(each.plan.jobs) for each in contest.ranked}),
+        ("scoresheet versions", {each.plan.versions.get("scoresheet", "unknown") for each in contest.ranked}),
     ):
         if len(said) > 1:
             yield f"the runs had different {name}: {', '.join(sorted(said))}"
-    if any(each.plan.interval == "rows-v1" for each in field.ranked):
+    if any(each.plan.interval == "rows-v1" for each in contest.ranked):
         yield "the runs ask for rows-v1 intervals; differences are paired by task all the same"
     if others:
         yield "one primary metric; the others are not adjusted for multiplicity, and rank nobody"

@@ -51,6 +51,7 @@ def head(found: Comparison) -> Iterator[str]:
         for pair in other.pairs:
             yield f"  {pair.first} - {pair.second}: {_pair(pair)}"
     yield from tokens(found)
+    yield from cost(found)
     for note in found.notes:
         yield f"note: {one_line(note)}"
 
@@ -189,6 +190,27 @@ def tokens(found: Comparison) -> Iterator[str]:
             yield f"tokens {pair.first} / {pair.second}: {_ratio(pair.geometric, pair.first)}, paired geometric mean"
         if pair.per_success is not None:
             yield f"tokens per success {pair.first} / {pair.second}: {_ratio(pair.per_success, pair.first)}"
+
+
+def cost(found: Comparison) -> Iterator[str]:
+    """What the tokens cost in money, a line each: `what: value`."""
+    axis = found.cost
+    if axis is None:
+        yield f"cost: not compared: {found.why_no_cost}"
+        return
+    for each in axis.bills:
+        if each.total is None:
+            yield f"cost {each.run}: not known: {one_line(each.why_not or '')}"
+        else:
+            table = f"prices of {each.prices_date} (sha256:{each.prices_sha256})"
+            yield f"cost {each.run}: {each.total} {each.currency}, {table}; per success {each.per_success}"
+    for pair in axis.pairs:
+        if pair.geometric is None:
+            yield f"cost {pair.first} / {pair.second}: not computed: {one_line(pair.why_not or '')}"
+        else:
+            yield f"cost {pair.first} / {pair.second}: {_ratio(pair.geometric, pair.first)}, paired geometric mean"
+        if pair.per_success is not None:
+            yield f"cost per success {pair.first} / {pair.second}: {_ratio(pair.per_success, pair.first)}"
 
 
 def _ratio(found: CostRatio, first: str) -> str:

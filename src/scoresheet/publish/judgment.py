@@ -26,6 +26,7 @@ from scoresheet.publish.claims import differences, method_of, told
 from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.quotes import Claim
 from scoresheet.publish.run_folder import BASELINES, ROWS, RUN, RunFolder
+from scoresheet.run.prices import PRICES
 
 State = Literal["ok", "baseline", "draft", "accepted", "refused"]
 STATES: tuple[State, ...] = ("ok", "baseline", "draft", "accepted", "refused")
@@ -49,6 +50,7 @@ _SCORED_NAMES = (
     BASELINES,
     "judgments.jsonl",
     "pack.json",
+    PRICES,
     MANIFEST,
     CARD,
 )

@@ -6,7 +6,7 @@ from scoresheet.documents.run_plan import RunPlan
 from scoresheet.publish.figures import Figures, cluster_totals
 from scoresheet.publish.outcomes import Outcomes
 from scoresheet.stats import bill, resample
-from scoresheet.stats.cost import cost_per_success
+from scoresheet.stats.cost import CostPerSuccess, cost_per_success
 from scoresheet.stats.rounding import downward, nearest, upward
 
 PLACES = 6
@@ -28,16 +28,14 @@ def money(plan: RunPlan, found: Figures, outcomes: Outcomes, prices: PriceTable 
             per_success=None,
             low=None,
             high=None,
-            text=f"not computed: {_why(outcomes, unknown, found.planned)}",
-            why_not=_why(outcomes, unknown, found.planned),
+            text=f"not computed: {why_unknown(outcomes, unknown, found.planned)}",
+            why_not=why_unknown(outcomes, unknown, found.planned),
             unpriced=outcomes.unpriced,
         )
     clusters = {task.task_id: task.cluster_id for task in plan.tasks if task.cluster_id is not None}
     costs, won = cluster_totals(found.tasks, clusters, "cost")
     per = cost_per_success(costs, won, resample.prefix(plan.seed, plan.manifest_sha256))
-    ratio = None if per.ratio is None else f"{nearest(per.ratio / bill.UNIT, PLACES):f}"
-    low = None if per.low is None else f"{downward(per.low / bill.UNIT, PLACES):f}"
-    high = None if per.high is None else f"{upward(per.high / bill.UNIT, PLACES):f}"
+    ratio, low, high = ends(per)
     return Money(
         currency=prices.currency,
         date=prices.date,
@@ -47,13 +45,23 @@ def money(plan: RunPlan, found: Figures, outcomes: Outcomes, prices: PriceTable 
         per_success=ratio,
         low=low,
         high=high,
-        text=_text(ratio, low, high),
+        text=text(per),
         why_not=None,
         unpriced=outcomes.unpriced,
     )
 
 
-def _text(ratio: str | None, low: str | None, high: str | None) -> str:
+def ends(per: CostPerSuccess) -> tuple[str | None, str | None, str | None]:
+    """The bill per success and its interval in the currency, as decimal text; the interval rounded outward."""
+    ratio = None if per.ratio is None else f"{nearest(per.ratio / bill.UNIT, PLACES):f}"
+    low = None if per.low is None else f"{downward(per.low / bill.UNIT, PLACES):f}"
+    high = None if per.high is None else f"{upward(per.high / bill.UNIT, PLACES):f}"
+    return ratio, low, high
+
+
+def text(per: CostPerSuccess) -> str:
+    """The same for people."""
+    ratio, low, high = ends(per)
     if ratio is None:
         return "undefined (0 passing)"
     if low is None:
@@ -61,7 +69,8 @@ def _text(ratio: str | None, low: str | None, high: str | None) -> str:
     return f"{ratio} " + (f"(>= {low}, upper unbounded)" if high is None else f"[{low}, {high}]")
 
 
-def _why(outcomes: Outcomes, unknown: int, planned: int) -> str:
+def why_unknown(outcomes: Outcomes, unknown: int, planned: int) -> str:
+    """Why the bill of so many planned episodes is not known."""
     if outcomes.unpriced:
         return f"the price table does not name {', '.join(outcomes.unpriced)}"
     if outcomes.untold:

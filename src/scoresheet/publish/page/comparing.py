@@ -1,5 +1,6 @@
 """What the page of a comparison shows, as values: nothing on it that the comparison does not hold. Pure."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from scoresheet.documents.comparison import ComparedMetric, ComparedPair, Comparison
@@ -53,6 +54,7 @@ class ComparisonPage:
     others: tuple[tuple[str, tuple[Entry, ...], tuple[Pair, ...]], ...]
     """Every other metric: its name and direction, the means, the pairs. They rank nobody."""
     tokens: tuple[Entry, ...]
+    money: tuple[Entry, ...]
     heading: tuple[str, ...]
     tasks: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
@@ -93,7 +95,8 @@ def page(found: Comparison) -> ComparisonPage:
             )
             for other in found.metrics[1:]
         ),
-        tokens=tuple(_tokens(found)),
+        tokens=tuple(_entries(comparison_text.tokens(found))),
+        money=tuple(_entries(comparison_text.cost(found))),
         heading=heading,
         tasks=tuple(rows),
         notes=found.notes,
@@ -147,9 +150,7 @@ def _pair(pair: ComparedPair) -> Pair:
     )
 
 
-def _tokens(found: Comparison) -> list[Entry]:
-    entries = []
-    for text in comparison_text.tokens(found):
-        key, _, value = text.partition(": ")
-        entries.append(Entry(key, value))
-    return entries
+def _entries(lines: Iterable[str]) -> Iterator[Entry]:
+    for line in lines:
+        key, _, value = line.partition(": ")
+        yield Entry(key, value)
