@@ -11,25 +11,15 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from parts.clock import best
 
 from scoresheet.pack import fingerprint
 
 SCORESHEET = (sys.executable, "-m", "scoresheet")
 SHARE = "share of runs that exit before wall_clock_s"
-
-
-def best(rounds: int, work: Callable[[], object]) -> float:
-    """The best time, in seconds."""
-    times = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def check(path: Path) -> dict[str, Any]:
@@ -85,8 +75,8 @@ def alone(folder: Path, count: int, rounds: int) -> None:
     (target,) = check(path)["targets"]
     assert target["ok"], target["findings"][:3]
     assert target["holdout"] == count
-    start = best(rounds, lambda: subprocess.run([*SCORESHEET, "schema", "check"], capture_output=True, check=True))
-    whole = best(rounds, lambda: check(path))
+    (start,) = best(rounds, lambda: subprocess.run([*SCORESHEET, "schema", "check"], capture_output=True, check=True))
+    (whole,) = best(rounds, lambda: check(path))
     size = path.stat().st_size / 1024
     print(f"card of {count} holdout ids ({size:.0f} KiB): {whole:.2f} s; a command that only starts: {start:.2f} s")
 
@@ -116,9 +106,9 @@ def beside(folder: Path, count: int, rounds: int) -> None:
     (target,) = check(path)["targets"]
     print(f"  its findings: {', '.join(sorted({found['rule'] for found in target['findings']}))}")
     peer = ["sh", "-c", 'find . -type f -name "t*.json" -print0 | xargs -0 sha256sum']
-    floor = best(rounds, lambda: subprocess.run(peer, cwd=pack, capture_output=True, check=True))
-    mine = best(rounds, lambda: check(path))
-    whole = best(rounds, lambda: check(pack))
+    (floor,) = best(rounds, lambda: subprocess.run(peer, cwd=pack, capture_output=True, check=True))
+    (mine,) = best(rounds, lambda: check(path))
+    (whole,) = best(rounds, lambda: check(pack))
     print(
         f"card beside {count} tasks: {mine:.2f} s; find | xargs sha256sum: {floor:.2f} s; {mine / floor:.1f}x its time"
     )

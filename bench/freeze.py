@@ -13,14 +13,14 @@ import importlib.metadata
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+from parts.clock import best, children_s
 
 from scoresheet.documents.manifest import Manifest
 from scoresheet.documents.tool import Request
@@ -34,27 +34,8 @@ def output(command: list[str], **options: object) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout  # type: ignore[call-overload,no-any-return]  # options are subprocess.run's
 
 
-def best(rounds: int, *contestants: Callable[[], object]) -> list[float]:
-    """The best time of each, in seconds; they take turns."""
-    times = [float("inf")] * len(contestants)
-    for _ in range(rounds):
-        for place, contestant in enumerate(contestants):
-            started = time.perf_counter()
-            contestant()
-            times[place] = min(times[place], time.perf_counter() - started)
-    return times
-
-
-def cpu(contestant: Callable[[], object]) -> float:
-    """CPU seconds, user and system, of what the contestant starts."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    contestant()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def beside(*contestants: Callable[[], object]) -> str:
-    times = " and ".join(f"{min(cpu(contestant) for _ in range(3)):.2f} s" for contestant in contestants)
+    times = " and ".join(f"{min(children_s(contestant) for _ in range(3)):.2f} s" for contestant in contestants)
     return f"CPU {times}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
 
 

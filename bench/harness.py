@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,8 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from parts.clock import children_s
 
 INSPECT = "inspect-ai==0.3.285"
 GOAL = 2.0
@@ -110,11 +111,14 @@ def make_pack(folder: Path, tasks: int) -> Path:
 
 def cpu_of(command: Sequence[str | Path]) -> tuple[float, str]:
     """CPU seconds of a command and of all that it started, and what it printed."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
+    said = []
+
+    def work() -> None:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
+        said.append(done.stdout)
+
+    return children_s(work), said[0]
 
 
 def ours(pack: Path, tasks: int, repeats: int, agent: str, isolation: str) -> float:

@@ -25,15 +25,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import replay
+from parts.clock import process_s
 
 HOST = "api.example.com"
 SIZES = (100, 10_000, 100_000)
 ROUNDS, SECONDS, STREAMS = 5, 3, 5_000
 GOAL, GOAL_FLAT, GOAL_MITMPROXY = 0.6, 0.8, 20.0
-CONSTANT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 29\r\n\r\n" + replay.CONSTANT
 
 
 # -- servers, each a process of its own
@@ -41,11 +40,6 @@ CONSTANT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length
 
 def serve_ours(plain: socket.socket, secure: socket.socket, count: int) -> None:
     """Our server at a plain door and at a public host's, on one tape."""
-    import json
-
-    from scoresheet.documents.task import Call, Task
-    from scoresheet.documents.tool import RequestCopy
-    from scoresheet.pack import fingerprint
     from scoresheet.replay import journal as journals
     from scoresheet.replay.dns import NameLog
     from scoresheet.replay.hosts import Hosts
@@ -54,22 +48,7 @@ def serve_ours(plain: socket.socket, secure: socket.socket, count: int) -> None:
     from scoresheet.replay.session import Session, Tape
 
     journals.MAX_BYTES = 1 << 40  # wrk asks more in a minute than an agent may in an episode
-    media = (("Content-Type", "application/json"),)
-    calls = []
-    for number in range(count):
-        body = json.loads(replay.body(number))
-        copy = RequestCopy(upstream="api", method="POST", path="/refunds", headers=media, body=body)
-        calls.append(
-            Call(
-                request_fingerprint=fingerprint.v2(copy.as_request()),
-                request=copy,
-                response_status=200,
-                response_headers=media,
-                response_bytes=replay.answer(number).decode(),
-                latency_ms_recorded=1.0,
-            )
-        )
-    tape = Tape.of(Task(task_id="bench", prompt="", calls=tuple(calls)), {})
+    tape = Tape.of(replay.recorded("api", count), {})
     with tempfile.TemporaryDirectory() as folder, ReplayServer() as server:
         public = Public(Hosts.of({"api": HOST}), server.authority, NameLog())
         doors = {"api": plain, "web-443": secure}
@@ -81,31 +60,10 @@ def serve_ours(plain: socket.socket, secure: socket.socket, count: int) -> None:
 
 
 def serve_bare(secure: socket.socket) -> None:
-    """The limit: httptools on uvloop's own TLS, no headers read, no body read, one constant written."""
-    import asyncio
-
-    import httptools
-    import uvloop
-
+    """The limit: the bare server of bench/replay.py behind TLS."""
     from scoresheet.authority import Authority
 
-    class Bare(asyncio.Protocol):
-        def connection_made(self, transport: Any) -> None:
-            self.transport, self.parser = transport, httptools.HttpRequestParser(self)
-
-        def data_received(self, received: bytes) -> None:
-            self.parser.feed_data(received)
-
-        def on_message_complete(self) -> None:
-            self.transport.write(CONSTANT)
-
-    async def main() -> None:
-        context = Authority(http2=False).server
-        server = await asyncio.get_running_loop().create_server(Bare, sock=secure, ssl=context)
-        print("ready", flush=True)
-        await server.serve_forever()
-
-    uvloop.run(main())
+    replay.serve_bare(secure, Authority(http2=False).server)
 
 
 @contextlib.contextmanager
@@ -116,7 +74,7 @@ def serving(kind: str, count: int, *listening: socket.socket) -> Iterator[int]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, pass_fds=fds) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            assert process.stdout.readline().startswith("ready")
             yield process.pid
         finally:
             process.terminate()
@@ -133,16 +91,10 @@ class Load:
     done: int = 0
 
 
-def spent_s(pid: int) -> float:
-    """Processor time of every thread of a process, as the scheduler counts it."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
 def measured(pid: int, words: list[str], done: str, rate: str) -> Load:
-    before = spent_s(pid)
+    before = process_s(pid)
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    spent = spent_s(pid) - before
+    spent = process_s(pid) - before
     assert "Non-2xx" not in said, said
     assert not re.search(r"connect [1-9]|read [1-9]|write [1-9]", said), (
         said

@@ -16,12 +16,12 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parts.clock import best
 
 from tests.gate.leak_corpus import COPIES, DECOYS, PII, SECRETS, Maker
 
@@ -72,17 +72,6 @@ def peer(program: Path, folder: Path, out: Path) -> set[str]:
     subprocess.run([program, *options, str(folder)], capture_output=True, check=True)
     found = [json.loads(line) for line in out.read_text().splitlines()]
     return {Path(each["finding"]["location"]["path"]).name for each in found if "finding" in each}
-
-
-def best(rounds: int, *contestants: Callable[[], object]) -> list[float]:
-    """The best time of each, in seconds; they take turns."""
-    times = [float("inf")] * len(contestants)
-    for _ in range(rounds):
-        for place, contestant in enumerate(contestants):
-            started = time.perf_counter()
-            contestant()
-            times[place] = min(times[place], time.perf_counter() - started)
-    return times
 
 
 def corpus(folder: Path) -> dict[str, set[str]]:

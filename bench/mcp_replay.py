@@ -26,6 +26,8 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from parts.clock import process_s
+
 SIZES = (100, 10_000, 100_000)
 ROUNDS, SECONDS = 5, 3
 GOAL, GOAL_FLAT, GOAL_PEER = 0.2, 0.8, 10.0
@@ -105,15 +107,9 @@ def peer(listening: socket.socket) -> None:
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
 
 
-def spent_s(pid: int) -> float:
-    """Processor time of every thread of a process, as the scheduler counts it."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
 def rate(port: int, lua_text: str, pid: int, seconds: int = SECONDS) -> tuple[float, float, int]:
     """(requests per second, microseconds of the server's processor time for each, requests)"""
-    before = spent_s(pid)
+    before = process_s(pid)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
         lua.write(lua_text)
         lua.flush()
@@ -124,7 +120,7 @@ def rate(port: int, lua_text: str, pid: int, seconds: int = SECONDS) -> tuple[fl
     assert found is not None, said
     assert count is not None, said
     done = int(count[1])
-    return float(found[1]), 1e6 * (spent_s(pid) - before) / max(1, done), done
+    return float(found[1]), 1e6 * (process_s(pid) - before) / max(1, done), done
 
 
 def main() -> int:

@@ -28,6 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from parts.clock import ticks_s
+
 GOAL = 1.15
 THINK_S = 0.25
 GAP_S = 0.025
@@ -176,11 +178,11 @@ def compare(folder: Path, streams: int, rounds: int, think_s: float, gap_s: floa
     seen: dict[str, list[dict[str, Any]]] = {"direct": [], "door": []}
     with started("endpoint", think_s, gap_s, count) as (_, direct), started("door", direct, folder) as (process, port):
         measured(port, 4, think_s, gap_s, count, 1)
-        before = cpu_s(process.pid)
+        before = ticks_s(process.pid)
         for _ in range(rounds):
             seen["direct"].append(measured(direct, streams, think_s, gap_s, count, 1))
             seen["door"].append(measured(port, streams, think_s, gap_s, count, 1))
-        spent_s = cpu_s(process.pid) - before
+        spent_s = ticks_s(process.pid) - before
     ratios = {}
     for name, label in (("first", "first byte"), ("whole", "whole stream")):
         for take, what in ((statistics.median, "median"), (p95, "95th percentile")):
@@ -203,11 +205,6 @@ def compare(folder: Path, streams: int, rounds: int, think_s: float, gap_s: floa
 
 def p95(values: list[float]) -> float:
     return sorted(values)[int(0.95 * len(values))]
-
-
-def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss(pid: int) -> int:

@@ -26,6 +26,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from parts.clock import ticks_s
+
+if TYPE_CHECKING:
+    from scoresheet.documents.task import Task
 
 SIZES = (100, 10_000, 100_000)
 ROUNDS = 3
@@ -43,7 +49,6 @@ SECONDS = 3
 WALKS = {100: 1, 10_000: 4, 100_000: 25}
 """Seconds of the first walk."""
 GOAL_BARE, GOAL_MITMPROXY, GOAL_FLAT = 0.8, 20.0, 0.8
-TICK = os.sysconf("SC_CLK_TCK")
 PEERS = Path(tempfile.gettempdir()) / f"scoresheet-bench-peers-{os.geteuid()}"
 MITMPROXY, VCRPY, REQUESTS = "mitmproxy==11.0.2", "vcrpy==9.4.2", "requests==2.34.2"
 CONSTANT = b'{"ok":true,"recording":12345}'
@@ -73,21 +78,17 @@ def answer(number: int) -> bytes:
 # -- servers, each a process of its own
 
 
-def serve_ours(listening: socket.socket, count: int) -> None:
-    """Our server, as a run has it: a tape, a session, a journal on disk."""
+def recorded(upstream: str, count: int) -> "Task":
+    """A task with so many recorded calls."""
     from scoresheet.documents.task import Call, Task
     from scoresheet.documents.tool import RequestCopy
     from scoresheet.pack import fingerprint
-    from scoresheet.replay import journal as journals
-    from scoresheet.replay.http import ReplayServer
-    from scoresheet.replay.journal import CallJournal
-    from scoresheet.replay.session import Session, Tape
 
-    journals.MAX_BYTES = 1 << 40  # wrk asks more in a minute than an agent may in an episode
     media = (("Content-Type", "application/json"),)
     calls = []
     for number in range(count):
-        copy = RequestCopy(upstream="API", method="POST", path="/refunds", headers=media, body=json.loads(body(number)))
+        asked = json.loads(body(number))
+        copy = RequestCopy(upstream=upstream, method="POST", path="/refunds", headers=media, body=asked)
         calls.append(
             Call(
                 request_fingerprint=fingerprint.v2(copy.as_request()),
@@ -98,8 +99,20 @@ def serve_ours(listening: socket.socket, count: int) -> None:
                 latency_ms_recorded=1.0,
             )
         )
+    return Task(task_id="bench", prompt="", calls=tuple(calls))
+
+
+def serve_ours(listening: socket.socket, count: int) -> None:
+    """Our server, as a run has it: a tape, a session, a journal on disk."""
+    from scoresheet.replay import journal as journals
+    from scoresheet.replay.http import ReplayServer
+    from scoresheet.replay.journal import CallJournal
+    from scoresheet.replay.session import Session, Tape
+
+    journals.MAX_BYTES = 1 << 40  # wrk asks more in a minute than an agent may in an episode
+    task = recorded("API", count)
     began = time.perf_counter()
-    tape = Tape.of(Task(task_id="bench", prompt="", calls=tuple(calls)), {})
+    tape = Tape.of(task, {})
     took = time.perf_counter() - began
     with tempfile.TemporaryDirectory() as folder, ReplayServer() as server:
         journal = CallJournal(Path(folder) / "calls.jsonl")
@@ -113,8 +126,8 @@ def serve_ours(listening: socket.socket, count: int) -> None:
     print(lines, flush=True)
 
 
-def serve_bare(listening: socket.socket) -> None:
-    """The limit: httptools on uvloop, no headers read, no body read, one constant written."""
+def serve_bare(listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+    """The limit: httptools on uvloop (and its own TLS), no headers read, no body read, one constant written."""
     import asyncio
 
     import httptools
@@ -134,7 +147,7 @@ def serve_bare(listening: socket.socket) -> None:
             self.transport.write(data)
 
     async def main() -> None:
-        server = await asyncio.get_running_loop().create_server(Bare, sock=listening)
+        server = await asyncio.get_running_loop().create_server(Bare, sock=listening, ssl=tls)
         print("ready 0", flush=True)
         await server.serve_forever()
 
@@ -147,8 +160,7 @@ class Server:
     made_s: float = 0.0
 
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        return ticks_s(self.process.pid)
 
 
 @contextlib.contextmanager

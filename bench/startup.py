@@ -8,13 +8,14 @@ the machine does.
 import os
 import platform
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from parts.clock import children_s
 
 GOAL = 4.0
 ROUNDS = 25
@@ -25,10 +26,7 @@ PEER = [sys.executable, "-c", "pass"]
 
 def cpu_s(command: Sequence[str]) -> float:
     """CPU seconds of one run of `command`."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return children_s(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
 
 
 def instructions(command: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from parts.clock import best
 
 from scoresheet.pack import freezer
 from scoresheet.pack.folder import Pack
@@ -26,18 +26,6 @@ from scoresheet.sandbox.bwrap import BwrapSandbox
 
 SOURCE = "def page(items, number, size):\n    return items[number * size : (number + 1) * size - 1]\n"
 TEST = "from shop import page\n\n\ndef test_page():\n    assert page(list(range(9)), 1, 4) == [4, 5, 6, 7]\n"
-
-
-def best(rounds: int, *contestants: Callable[[], object]) -> list[float]:
-    """The best time of each, in seconds; they take turns."""
-    times = [float("inf")] * len(contestants)
-    for _ in range(rounds):
-        for place, contestant in enumerate(contestants):
-            os.sync()
-            started = time.perf_counter()
-            contestant()
-            times[place] = min(times[place], time.perf_counter() - started)
-    return times
 
 
 def made(folder: Path, mib: int, files: int) -> Pack:
@@ -88,7 +76,7 @@ def measure(folder: Path, mib: int, files: int, rounds: int) -> None:
         workspace.remove(folder / "laid")
         workspace.lay(work, folder / "laid")
 
-    plain, ours = best(rounds, copied, laid)
+    plain, ours = best(rounds, copied, laid, synced=True)
     what = f"laid out and verified, {mib} MiB in {files} files"
     print(f"{what}: {ours:.2f} s, cp -a {plain:.2f} s: {ours / plain:.2f} times")
 
@@ -107,7 +95,7 @@ def measure(folder: Path, mib: int, files: int, rounds: int) -> None:
             ["git", "diff", "--cached", "--binary"], cwd=folder / "cp", env=git, check=True, capture_output=True
         )
 
-    plain, ours = best(rounds, diffed, lambda: patch(harvest.harvest(folder / "laid", work).changes))
+    plain, ours = best(rounds, diffed, lambda: patch(harvest.harvest(folder / "laid", work).changes), synced=True)
     print(
         f"patch: {ours:.3f} s (every byte hashed), git diff {plain:.3f} s (by size and time): {ours / plain:.2f} times"
     )
@@ -124,7 +112,7 @@ def measure(folder: Path, mib: int, files: int, rounds: int) -> None:
             command = [sys.executable, "-m", "pytest", "-q", "tests", "-p", "no:cacheprovider"]
             subprocess.run(command, cwd=folder / "cp", check=True, capture_output=True)
 
-        plain, ours = best(rounds, tested, graded)
+        plain, ours = best(rounds, tested, graded, synced=True)
     print(
         f"graded on a copy of its own in a proved sandbox: {ours:.2f} s, pytest {plain:.2f} s: {ours / plain:.2f} times"
     )
