@@ -145,11 +145,41 @@ def test_a_script_that_is_not_here_is_told_before_anything_runs(tmp_path):
         ("py:agent.py", "no function"),
         ("py:agent.py:not a name", "no function"),
         ("py:no_such_module_here:solve", "no module"),
+        ("py:./agent:solve", "no such file"),
+        ("py:notes.txt:solve", "no module"),
+        ("py:./notes.txt:solve", "ends in .py"),
+        ("py:agent.py:solve", "no function 'solve'"),
+        ("py:agent.py:solve.inner", "no function 'solve'"),
+        ("py:agent:solve", "no function 'solve'"),
+        ("py:agent.brain:solve", "agent is a module, not a package"),
+        ("py:bag:solve", "no function 'solve'"),
+        ("py:bag.brain:slove", "no function 'slove'"),
+        ("py:bag.nothing:solve", "no module 'nothing'"),
+        ("py:torn.py:solve", "no Python"),
+        ("py:jinja2:no_such_function", "no function 'no_such_function'"),
+        ("py:jinja2.nothing:solve", "no module 'nothing'"),
     ],
 )
 def test_an_agent_that_can_not_be_read_is_refused_with_a_reason(tmp_path, spec, what):
-    with pytest.raises(Usage, match=what):
-        agent_of(spec, project(tmp_path / "mine"))
+    folder = project(tmp_path / "mine")
+    (folder / "notes.txt").write_text("def solve(): ...\n")
+    (folder / "torn.py").write_text("def solve(:\n")
+    (folder / "bag").mkdir()
+    (folder / "bag" / "__init__.py").write_text("")
+    (folder / "bag" / "brain.py").write_text("def solve(task, call): ...\n")
+    with pytest.raises(Usage, match=what) as refused:
+        agent_of(spec, folder)
+    assert refused.value.mend or not spec.startswith("py:")
+
+
+@pytest.mark.parametrize("spec", ["py:late.py:solve", "py:spread.brain:solve", "py:bag.brain:solve", "py:json:nope"])
+def test_a_function_that_may_come_while_the_agent_runs_is_let_run(tmp_path, spec):
+    folder = project(tmp_path / "mine", "late.py", "globals()['solve'] = print\n")
+    (folder / "spread").mkdir()
+    (folder / "spread" / "brain.py").write_text("def solve(task, call): ...\n")
+    (folder / "bag").mkdir()
+    (folder / "bag" / "__init__.py").write_text("__path__.append('elsewhere')\n")
+    assert agent_of(spec, folder).identity.kind == "python"
 
 
 @pytest.mark.parametrize("line", ["/usr/bin/python3 agent.py ../pack", "/usr/bin/python3 agent.py ../", "../pack/a.sh"])

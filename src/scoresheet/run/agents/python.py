@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scoresheet.documents.run_plan import AgentIdentity
 from scoresheet.errors import Usage
-from scoresheet.run.agents import command, identity, interpreter
+from scoresheet.run.agents import command, defined, identity, interpreter
 from scoresheet.run.agents.agent import PROGRAMS, Agent, Files, binds, inside, visible
 from scoresheet.sandbox import inside as programs
 
@@ -31,11 +31,17 @@ def python(spec: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collect
         path = Path(os.path.abspath(folder / Path(target).expanduser()))
         if not path.is_file():
             raise Usage("no such file", str(path), "py:FILE:FUNCTION takes FILE from the current folder")
+        if path.suffix != ".py":
+            raise Usage("not the name of a Python file: it ends in .py", str(path), "write py:agent.py:solve")
+        _refuse_lacking(path, function)
         seen.script(path)
         place, module = inside(path.parent), inside(path)
         words = [str(path), function]
     else:
         place, module = _module(target, folder, seen), target
+        source = _source(target, folder)
+        if source is not None:
+            _refuse_lacking(source, function)
         words = [target, function]
     for mount in mounts:
         seen.given(Path(os.path.abspath(folder / mount.expanduser())))
@@ -97,12 +103,60 @@ def _module(name: str, folder: Path, seen: command.Seen) -> str:
         spec = None
     origin = next(iter(spec.submodule_search_locations or []), spec.origin) if spec else None
     if origin is None or not os.path.exists(origin):
-        raise Usage(f"no module {top!r} here or among what is installed", str(folder))
+        mend = "py:FILE:FUNCTION or py:MODULE:FUNCTION: both are looked for in the current folder"
+        raise Usage(f"no module {top!r} here or among what is installed", str(folder), mend)
     path = Path(origin)
     if seen.in_program(path):
         return "-"
     seen.given(path)
     return inside(path.parent)
+
+
+def _source(name: str, folder: Path) -> Path | None:
+    """The file that the module `name` is made of, as far as that is known without importing it.
+
+    Raises `Usage` when its package has no such module.
+    """
+    top, *rest = name.split(".")
+    if top in sys.stdlib_module_names:
+        return None
+    if (folder / top).is_dir() or (folder / f"{top}.py").is_file():
+        place = folder
+    else:
+        spec = importlib.util.find_spec(top)
+        origin = Path(spec.origin) if spec is not None and spec.origin is not None else None
+        if origin is None or origin.suffix != ".py":
+            return None
+        place = origin.parent.parent if origin.name == "__init__.py" else origin.parent
+    for number, part in enumerate((top, *rest)):
+        package, file = place / part / "__init__.py", place / f"{part}.py"
+        last = number == len(rest)
+        if last and (package.is_file() or file.is_file()):
+            return package if package.is_file() else file
+        if package.is_file():
+            text = package.read_bytes()
+            following = rest[number]
+            there = any(each.name.partition(".")[0] == following for each in (place / part).iterdir())
+            if not there and b"__path__" not in text and b"modules" not in text:
+                raise Usage(f"no module {following!r} in this package", str(place / part), "name one of its files")
+            place /= part
+        elif file.is_file():
+            what = f"{'.'.join((top, *rest)[: number + 1])} is a module, not a package that holds {rest[number]!r}"
+            raise Usage(what, str(file), f"write py:{'.'.join((top, *rest)[: number + 1])}:FUNCTION")
+        else:
+            return None
+    return None
+
+
+def _refuse_lacking(path: Path, function: str) -> None:
+    """Raises `Usage` when the file at `path` can't have the function, so that no episode is spent on it."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise Usage(f"can't be read: {error.strerror}", str(path), "--agent py:FILE:FUNCTION") from error
+    found = defined.lack(source, function.partition(".")[0])
+    if found is not None:
+        raise Usage(found.what, str(path) if found.line is None else f"{path}:{found.line}", found.mend)
 
 
 __all__ = ["HOST", "Files", "builtin", "own_interpreter", "program_file", "python"]
