@@ -122,6 +122,15 @@ def test_what_it_cost_is_told_by_row_by_run_and_by_success(recorded, again):
     ]
 
 
+def test_verify_seals_the_recording_again_and_says_that_a_bundle_does_not_hold_it(recorded, tmp_path):
+    folder, _, _ = recorded
+    name = digest.of((folder / "live" / "recording.json").read_bytes())
+    assert "  - recording.json: sealed again from 10 model.jsonl\n" in scoresheet(folder, "verify", "live").stdout
+    scoresheet(folder, "bundle", "live", "-o", tmp_path / "b.tar")
+    told = scoresheet(folder, "verify", tmp_path / "b.tar").stdout.partition("not checked:\n")[2]
+    assert f"  - recording.json {name[:12]}…, which seals its model calls: it stays with the submitter\n" in told
+
+
 def test_every_answer_came_back_byte_for_byte(recorded, again):
     folder, _, _ = recorded
     logs = sorted(path.relative_to(folder / "live") for path in (folder / "live").rglob("model.jsonl"))

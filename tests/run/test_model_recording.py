@@ -5,7 +5,7 @@ from scoresheet.documents.model_recording import ModelRecording
 from scoresheet.errors import Malformed, ScoresheetError, Usage
 from scoresheet.model.recording import Hit
 from scoresheet.run import journal
-from scoresheet.run.model_recording import RECORDING, Recorded, made, seal
+from scoresheet.run.model_recording import RECORDING, Recorded, made, pieces, seal
 from scoresheet.run.plan import Episode
 from tests.model.entries import entry
 from tests.publish.runs import PACK, plan, row
@@ -55,6 +55,15 @@ def test_a_recording_is_named_by_its_digest_sealed_or_not(tmp_path):
     assert (again.sha256, again.planned.endpoints, again.planned.run) == (sealed, ("api.example:443",), "run")
     text = (tmp_path / "run" / RECORDING).read_bytes()
     assert ModelRecording.from_bytes(text, RECORDING) == made(tmp_path / "run", the_plan)
+
+
+def test_its_text_is_made_an_episode_at_a_time_from_rows_in_any_order(tmp_path):
+    the_plan = write(tmp_path / "run", (2, "completed"), (0, "harness_error"), (1, "agent_error"), retries=1)
+    rows = tuple(journal.read_rows(tmp_path / "run" / "rows.jsonl"))
+    assert b"".join(pieces(tmp_path / "run", the_plan, rows)) == made(tmp_path / "run", the_plan).text()
+    assert b"".join(pieces(tmp_path / "run", the_plan, rows[::-1])) == made(tmp_path / "run", the_plan).text()
+    write(tmp_path / "empty")
+    assert b"".join(pieces(tmp_path / "empty", the_plan, ())) == made(tmp_path / "empty", the_plan).text()
 
 
 @pytest.mark.parametrize("left", [None, b"", b"[]", b"\xff"])

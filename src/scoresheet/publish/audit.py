@@ -26,13 +26,14 @@ from scoresheet.gate import pack_triage, reading
 from scoresheet.model.entry import MODEL_LOG
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import MANIFEST
-from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, run_folder
+from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, recording_audit, run_folder
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.outcome import Grid, Numbers
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
 from scoresheet.publish.trajectories import Trajectories
 from scoresheet.run import judgments, model_calls, oracle
 from scoresheet.run.baselines import FOLDER
+from scoresheet.run.model_recording import RECORDING
 from scoresheet.run.proof import Proofs
 from scoresheet.run.refold import Recorded, Refold
 
@@ -327,6 +328,7 @@ class _Work:
         baselines = baseline_audit.findings(self.folder, plan)
         self._baselines = baselines is not None
         self.take(baselines or ())
+        self._check_recording(plan)
         self._check_reports(self.report)
         if self.bundle is not None:
             self._check_model_digests()
@@ -406,6 +408,21 @@ class _Work:
             with suppress(ScoresheetError):  # told by the report
                 self._held = model_calls.held(reading.read(self.folder / CARD).located.value)
         return self._held
+
+    def _check_recording(self, plan: RunPlan) -> None:
+        """The recording as which the run's own model calls were sealed."""
+        sha256 = plan.model_recording_sha256
+        if self.bundle is not None:
+            if sha256 is not None:
+                what = f"{RECORDING} {sha256[:12]}…, which seals its model calls: it stays with the submitter"
+                self.unchecked.append(what)
+        elif sha256 is not None:
+            found = recording_audit.findings(self.folder, plan, map(self.row, range(len(self.places))))
+            self.take(found)
+            if not found:
+                self.checked.append(f"{RECORDING}: sealed again from {self._model_logs} model.jsonl")
+        elif (self.folder / RECORDING).exists():
+            self.unchecked.append(f"{RECORDING}: {RUN} does not name it; the run went on after it was sealed")
 
     def _check_model_digests(self) -> None:
         """The logs of model calls, which a bundle holds by digest, by the digests that the rows were folded from."""

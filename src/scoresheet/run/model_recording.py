@@ -1,10 +1,13 @@
 """A run's model calls as a recording: sealed by `--record-model`, read by `--replay-model`."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
-from scoresheet import atomic_file, digest
+from scoresheet import atomic_file, canonical, digest
 from scoresheet.digest import Digest
 from scoresheet.documents.model_recording import ModelKind, ModelRecording, RecordedEpisode
 from scoresheet.documents.row import Row
@@ -18,6 +21,8 @@ from scoresheet.run import journal
 from scoresheet.run.plan import Episode
 
 RECORDING = "recording.json"
+_NO_EPISODE = b'\n  "episodes": []'
+"""Can stand in no string: a line begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,40 +85,24 @@ class Recorded:
 
 def made(run: Path, plan: RunPlan) -> ModelRecording:
     """The recording that lies in a run directory. Raises `Usage` when a log is missing, `Malformed`."""
-    kinds: set[ModelKind] = set(plan.model_kinds)
-    found: dict[tuple[str, int], list[tuple[str, str]]] = {}
-    calls = 0
-    for row in _counted(run):
-        folder = Episode(row.task_id, row.repeat, row.attempt, row.episode_seed).folder
-        path = run / folder / MODEL_LOG
-        if not path.exists():
-            if kinds:
-                raise Usage("the model calls of an episode are not there", str(path), "restore the run as it was")
-            continue
-        data = _content(path)
-        try:
-            for entry in read_back(data):
-                calls += entry.refused is None
-                kinds |= {kind for kind in KINDS if kind == entry.kind}
-        except Malformed as error:
-            raise Malformed(error.what, f"{run.name}/{folder}/{error.where}") from error
-        found.setdefault((row.task_id, row.repeat), []).append((digest.of(data), folder))
-    endpoints = plan.model_endpoints if plan.model_replayed is None else plan.model_replayed.endpoints
-    return ModelRecording(
-        manifest_sha256=plan.manifest_sha256,
-        kinds=tuple(sorted(kinds)),
-        endpoints=endpoints,
-        calls=calls,
-        episodes=tuple(
-            RecordedEpisode(
-                task_id=task_id,
-                repeat=repeat,
-                attempts=tuple(sha256 for sha256, _ in attempts),
-                folders=tuple(folder for _, folder in attempts),
-            )
-            for (task_id, repeat), attempts in sorted(found.items(), key=lambda item: (item[0][0].encode(), item[0][1]))
-        ),
-    )
+    logs = _Logs(set(plan.model_kinds))
+    logs.read(run, journal.read_rows(run / journal.ROWS))
+    return _document(plan, logs, tuple(logs.episodes()))
+
+
+def pieces(run: Path, plan: RunPlan, rows: Iterable[Row]) -> Iterator[bytes]:
+    """The bytes of `made`, one episode at a time: there may be very many. Raises as `made` does."""
+    logs = _Logs(set(plan.model_kinds))
+    logs.read(run, rows)
+    whole = _document(plan, logs, ()).text()
+    before, mark, after = whole.partition(_NO_EPISODE)
+    yield before + mark[:-1]
+    between = b"\n"
+    for episode in logs.episodes():
+        text = canonical.pretty(episode.model_dump(mode="json")).rstrip()
+        yield between + b"    " + text.replace(b"\n", b"\n    ")
+        between = b",\n"
+    yield (b"" if between == b"\n" else b"\n  ") + mark[-1:] + after
 
 
 def seal(run: Path, plan: RunPlan) -> Digest:
@@ -121,6 +110,64 @@ def seal(run: Path, plan: RunPlan) -> Digest:
     text = made(run, plan).text()
     atomic_file.replace(run / RECORDING, text)
     return digest.of(text)
+
+
+@dataclass(slots=True)
+class _Logs:
+    """The logs of a run's model calls, in few bytes each. Those of attempts that our own errors ended do not count."""
+
+    kinds: set[ModelKind]
+    calls: int = 0
+    _attempts: "dict[str, array[int]]" = field(default_factory=dict)
+    """Task → repeat and attempt of each log, one after the other."""
+    _digests: dict[str, bytearray] = field(default_factory=dict)
+
+    def read(self, run: Path, rows: Iterable[Row]) -> None:
+        """Take the log of every row, in any order."""
+        needed = bool(self.kinds)
+        for row in rows:
+            if row.exit_reason == "harness_error":
+                continue
+            folder = Episode(row.task_id, row.repeat, row.attempt, row.episode_seed).folder
+            path = run / folder / MODEL_LOG
+            if not path.exists():
+                if needed:
+                    raise Usage("the model calls of an episode are not there", str(path), "restore the run as it was")
+                continue
+            data = _content(path)
+            try:
+                for entry in read_back(data):
+                    self.calls += entry.refused is None
+                    self.kinds |= {kind for kind in KINDS if kind == entry.kind}
+            except Malformed as error:
+                raise Malformed(error.what, f"{run.name}/{folder}/{error.where}") from error
+            self._attempts.setdefault(row.task_id, array("Q")).extend((row.repeat, row.attempt))
+            self._digests.setdefault(row.task_id, bytearray()).extend(bytes.fromhex(digest.of(data)))
+
+    def episodes(self) -> Iterator[RecordedEpisode]:
+        """Every episode, in order of (task's bytes, repeat)."""
+        for task_id in sorted(self._attempts, key=str.encode):
+            numbers, digests = self._attempts[task_id], self._digests[task_id]
+            pairs = zip(numbers[::2], numbers[1::2], strict=True)
+            placed = sorted((repeat, attempt, place) for place, (repeat, attempt) in enumerate(pairs))
+            for repeat, some in groupby(placed, key=itemgetter(0)):
+                attempts = tuple(some)
+                yield RecordedEpisode(
+                    task_id=task_id,
+                    repeat=repeat,
+                    attempts=tuple(digests[32 * place : 32 * place + 32].hex() for _, _, place in attempts),
+                    folders=tuple(Episode(task_id, repeat, attempt, 0).folder for _, attempt, _ in attempts),
+                )
+
+
+def _document(plan: RunPlan, logs: _Logs, episodes: tuple[RecordedEpisode, ...]) -> ModelRecording:
+    return ModelRecording(
+        manifest_sha256=plan.manifest_sha256,
+        kinds=tuple(sorted(logs.kinds)),
+        endpoints=plan.model_endpoints if plan.model_replayed is None else plan.model_replayed.endpoints,
+        calls=logs.calls,
+        episodes=episodes,
+    )
 
 
 def _sealed(run: Path) -> Digest | None:
@@ -133,9 +180,3 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise Usage(f"can't be read: {error.strerror}", str(path)) from error
-
-
-def _counted(run: Path) -> Iterator[Row]:
-    """Rows in order of (task, repeat, attempt), without those that our own errors ended."""
-    rows = (row for row in journal.read_rows(run / journal.ROWS) if row.exit_reason != "harness_error")
-    yield from sorted(rows, key=lambda row: (row.task_id.encode(), row.repeat, row.attempt))
