@@ -1,19 +1,21 @@
 """`scoresheet rerun`: a stranger runs what a bundle holds, and gets the verdict of `replicate`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from scoresheet.cli import model_options
 from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
 
 if TYPE_CHECKING:
     from scoresheet.documents.run_plan import RunPlan
     from scoresheet.pack.folder import Pack
-    from scoresheet.run.admission import Admission
     from scoresheet.run.agents.agent import Agent
     from scoresheet.run.models import Models
+    from scoresheet.run.prices import Prices
 
 BUNDLED = "bundled"
 
@@ -35,24 +37,21 @@ BUNDLED = "bundled"
               help="The pack, when it is not in the bundle.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Episodes at once [as the first run].")
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
-@click.option("--model", multiple=True, metavar="KIND=URL", help="A model, as `run` takes it.")
-@click.option("--model-key-env", multiple=True, metavar="KIND=NAME", help="Its key: a variable that no agent sees.")
-@click.option(
-    "--replay-model",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="RUN",
-    help="Answer model calls from that run, as `run` does.",
-)
+@model_options.options(prices="What a million tokens cost [the bundle's own table, where it holds one].")
+@click.option("--resume", is_flag=True, help="Continue the run in --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | None, **given: Any) -> int:
     """Verify BUNDLE, run its pack again here, and say whether the first run was replicated.
 
     Repeats, limits and interval are the first run's, and receipts are judged as of its day, so that age alone refuses
-    nothing. Nothing runs when the bundle does not hold. Exit 0: replicated. 1: it was not, or nothing could be run.
+    nothing. Where the first run's tokens were priced, so are these, by the same table unless --prices names another.
+    Nothing runs when the bundle does not hold. Exit 0: replicated. 1: it was not, or nothing could be run. 4: the run
+    is incomplete, and goes on with --resume.
 
     \b
     Example: scoresheet rerun careful.bundle.tar --agent 'python3 agent.py' --seat second-host
+             scoresheet rerun careful.bundle.tar --agent bundled --seat second-host --model openai=https://…
     """
     import tempfile
 
@@ -60,8 +59,11 @@ def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | N
     from scoresheet.cli.replicate import show
     from scoresheet.errors import Refused, ScoresheetError
     from scoresheet.publish import audit
-    from scoresheet.run import local
+    from scoresheet.run import local, prices
 
+    if given["resume"] and out is None:
+        raise click.UsageError("--resume needs the run directory: --out DIR")
+    model_options.refuse_contrary(given, priced=True)
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
         unpacked = Path(scratch)
         seen = audit.of_bundle(bundle, unpacked, keep_agent=True)
@@ -77,10 +79,15 @@ def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | N
         place = _pack(unpacked, pack)
         opened = verified(str(place), first.manifest_sha256, given["quiet"])
         out = out or default_out(opened)
-        local.refuse_used(out)
-        chosen = _agent(agent, first, unpacked, opened, out, given["mount"])
+        if not given["resume"]:
+            local.refuse_used(out)
+        recorded = () if given["replay_model"] is None else (given["replay_model"].absolute(),)
+        hidden = (opened.root.absolute(), opened.root.resolve(), unpacked / "run", out.absolute(), *recorded)
+        chosen = _agent(agent, first, unpacked, hidden, given["mount"])
         issued_at = next((receipt.issued_at for receipt in (seen.run.evidence.receipts or {}).values()), None)
-        _run(opened, chosen, first, out, seat, issued_at, given)
+        table = prices.kept(unpacked / "run") if first.prices_sha256 is not None else None
+        model_options.refuse_contrary(given, priced=table is not None)
+        _run(opened, chosen, first, out, seat, issued_at, given, table)
     say(f"run: {out}")
     return show(bundle, out, given["as_json"])
 
@@ -98,7 +105,7 @@ def _pack(unpacked: Path, pack: str | None) -> Path:
     return place
 
 
-def _agent(text: str, first: "RunPlan", unpacked: Path, pack: "Pack", out: Path, mounts: tuple[str, ...]) -> "Agent":
+def _agent(text: str, first: "RunPlan", unpacked: Path, hidden: tuple[Path, ...], mounts: tuple[str, ...]) -> "Agent":
     from scoresheet.errors import ScoresheetError
     from scoresheet.run.agents.spec import agent_of
 
@@ -107,17 +114,22 @@ def _agent(text: str, first: "RunPlan", unpacked: Path, pack: "Pack", out: Path,
         if not (unpacked / "agent").exists():
             raise ScoresheetError("the bundle holds no agent: nothing was run", "agent/", "name one: --agent SPEC")
         folder, text = unpacked / "agent", first.agent.spec
-    hidden = (pack.root.absolute(), pack.root.resolve(), unpacked / "run", out.absolute(), Path("runs").absolute())
-    return agent_of(text, folder, [Path(mount) for mount in mounts], hidden)
+    return agent_of(text, folder, [Path(mount) for mount in mounts], (*hidden, Path("runs").absolute()))
 
 
 def _run(
-    pack: "Pack", agent: "Agent", first: "RunPlan", out: Path, seat: str, issued_at: str | None, given: dict[str, Any]
+    pack: "Pack",
+    agent: "Agent",
+    first: "RunPlan",
+    out: Path,
+    seat: str,
+    issued_at: str | None,
+    given: dict[str, Any],
+    table: "Prices | None",
 ) -> None:
     """The same run by this seat: its receipts, its baselines, its episodes, its report."""
     from scoresheet.cli.engine import perform, sandbox_of
-    from scoresheet.cli.run import admitted, baselines_for, keep_report
-    from scoresheet.errors import Incomplete
+    from scoresheet.cli.run import admitted, baselines_for, keep_report, refuse_incomplete, seal
     from scoresheet.run import baselines as baseline_runs
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.prepare import Asked, plan_of
@@ -126,39 +138,45 @@ def _run(
     admission = admitted(pack, seat, quiet, issued_at)
     asked = Asked(repeats=first.repeats, jobs=given["jobs"] or first.jobs, interval=first.interval, seat=seat)
     plan = plan_of(pack, agent.identity, asked, pack_verified=True, admission=admission)
-    models, plan = _models(plan, first, admission, given)
+    models, plan = model_options.models_of(plan, admission, given, table)
+    _refuse_missing(models, first)
     refuse_unready(agent.needs, models.kinds, models.controls, bool(pack.tools))
-    for note in agent.notes:
+    for note in (*agent.notes, *_priced(models, table), *_unlike(plan, first)):
         say(f"note: {note}")
     baselines = baselines_for(None, pack, out, plan, quiet)
-    ended = perform(pack, agent, plan, out, sandbox_of(asked.isolation), False, "rerun", quiet, admission, models)
+    ended = perform(
+        pack, agent, plan, out, sandbox_of(asked.isolation), given["resume"], "rerun", quiet, admission, models
+    )
     if baselines is not None:
         baseline_runs.lay(baselines, out)
-    if ended.status == "incomplete":
-        raise Incomplete("episodes were lost to failures on our side", str(out), "run `rerun` again with another --out")
+    refuse_incomplete(ended, out, f"the same command with --out {out} --resume")
+    if given["record_model"]:
+        seal(ended, out)
     keep_report(out)
 
 
-def _models(
-    plan: "RunPlan", first: "RunPlan", admission: "Admission", given: dict[str, Any]
-) -> tuple["Models", "RunPlan"]:
-    """The models that stand in the first run's place, and the plan that names them."""
+def _refuse_missing(models: "Models", first: "RunPlan") -> None:
     from scoresheet.errors import ScoresheetError
-    from scoresheet.run import model_recording
-    from scoresheet.run.models import Models
 
-    replay = given["replay_model"]
-    if replay is not None and (given["model"] or given["model_key_env"]):
-        raise click.UsageError("--replay-model stands in the place of a model: leave --model out")
-    if replay is not None:
-        recorded = model_recording.Recorded.of(replay, plan.manifest_sha256)
-        models = Models.replayed(recorded, admission.card_value)
-        plan = plan.model_copy(update={"model_replayed": recorded.planned})
-    else:
-        models = Models.of(given["model"], given["model_key_env"], plan.manifest.upstreams, admission.card_value)
     missing = [kind for kind in first.model_kinds if kind not in models.kinds]
     if missing:
         models.close()
         mend = f"name one: --model {missing[0]}=URL"
         raise ScoresheetError(f"the first run's agents had a model, {missing[0]}: nothing was run", "--model", mend)
-    return models, plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})
+
+
+def _priced(models: "Models", table: "Prices | None") -> Iterator[str]:
+    """By which table the tokens are priced, where the first run's were."""
+    if models.prices is None or table is None:
+        return
+    same = models.prices.sha256 == table.sha256
+    what = "by the bundle's own table" if same else "not by the bundle's table"
+    priced = models.prices.table
+    yield f"tokens are priced {what}: {priced.currency}, prices of {priced.date} (sha256:{models.prices.sha256})"
+
+
+def _unlike(plan: "RunPlan", first: "RunPlan") -> Iterator[str]:
+    """That a model's answers are replayed in one of the two runs alone: known before anything is paid."""
+    if first.model_kinds and (first.model_replayed is None) != (plan.model_replayed is None):
+        asked, replayed = ("this run", "the first") if first.model_replayed else ("the first run", "this one")
+        yield f"the model is asked in {asked} and replayed in {replayed}: figures to look at, but no replication"

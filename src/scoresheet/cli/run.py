@@ -1,11 +1,11 @@
 """`scoresheet run`: an agent on a frozen pack, isolated, scored; the report block at the end."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from scoresheet.cli import model_options
 from scoresheet.cli import seat as seats
 from scoresheet.cli.app import say
 from scoresheet.errors import counted
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
     from scoresheet.documents.report import Report
     from scoresheet.documents.run_plan import RunPlan
-    from scoresheet.errors import ScoresheetError
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
 
@@ -39,27 +38,8 @@ _MOST_TOLD = 20
 @click.option("--tasks", default="*", metavar="GLOB", help="Only tasks with such an id.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="The run directory [runs/PACK-TIME].")
 @click.option("--mount", multiple=True, type=click.Path(), metavar="PATH", help="Show the agent this path, read-only.")
-@click.option("--model", multiple=True, metavar="KIND=URL", help="A model: openai=https://… or anthropic=https://…")
-@click.option("--model-key-env", multiple=True, metavar="KIND=NAME", help="Its key: a variable that no agent sees.")
-@click.option("--record-model", is_flag=True, help="Seal the model's answers, so that they can be replayed.")
-@click.option(
-    "--replay-model",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="RUN",
-    help="Answer model calls from that run; one that it does not hold ends the episode.",
-)
-@click.option(
-    "--prices",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="What a million tokens cost, model by model (YAML or JSON, docs/model): costs are reported.",
-)
-@click.option(
-    "--max-tokens-total", type=click.IntRange(1), metavar="N", help="Stop when the model calls took so many tokens."
-)
-@click.option("--max-cost", metavar="AMOUNT", help="Stop when they cost so much, in the currency of --prices.")
-@click.option(
-    "--model-concurrency", multiple=True, metavar="KIND=N", help="Model calls at once, all episodes together."
+@model_options.options(
+    prices="What a million tokens cost, model by model (YAML or JSON, docs/model): costs are reported."
 )
 @click.option("--isolation", type=click.Choice(["bwrap", "none"]), default="bwrap", show_default=True)
 @click.option("--interval", type=click.Choice(["cluster", "rows-v1"]), default="cluster", show_default=True)
@@ -92,53 +72,27 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     from scoresheet.cli.failures import say_failures
     from scoresheet.errors import Incomplete
     from scoresheet.run import baselines as baseline_runs
-    from scoresheet.run import journal, local, model_recording, prices
+    from scoresheet.run import local
     from scoresheet.run.agents.ready import refuse_unready
     from scoresheet.run.agents.spec import agent_of
-    from scoresheet.run.models import Models
     from scoresheet.run.prepare import Asked, plan_of
 
     if given["resume"] and not given["out"]:
         raise click.UsageError("--resume needs the run directory: --out DIR")
-    replay = given["replay_model"]
-    if replay and (given["model"] or given["model_key_env"] or given["record_model"]):
-        raise click.UsageError("--replay-model stands in the place of a model: leave --model and --record-model out")
-    for name in ("record_model", "model_concurrency", "max_tokens_total", "max_cost"):
-        if given[name] and not given["model"]:
-            raise click.UsageError(f"--{name.replace('_', '-')} needs a model: --model KIND=URL")
-    if given["max_cost"] and not given["prices"]:
-        raise click.UsageError("--max-cost needs to know what tokens cost: --prices FILE")
+    model_options.refuse_contrary(given)
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))
     if not given["resume"]:
         local.refuse_used(out)
     admission = admitted(opened, given["seat"], quiet)
     hidden = (opened.root.absolute(), opened.root.resolve(), out.absolute(), out.resolve(), Path("runs").absolute())
+    replay = given["replay_model"]
     hidden += (replay.absolute(), replay.resolve()) if replay else ()
     agent = agent_of(given["agent"], Path.cwd(), [Path(mount) for mount in given["mount"]], hidden)
     asked = Asked(**{name: given[name] for name in ("repeats", "jobs", "tasks", "isolation", "interval", "seat")})
     plan = plan_of(opened, agent.identity, asked, pack_verified=True, admission=admission)
-    if replay:
-        recorded = model_recording.Recorded.of(replay, plan.manifest_sha256)
-        models = Models.replayed(recorded, admission.card_value)
-        plan = plan.model_copy(update={"model_replayed": recorded.planned})
-    else:
-        models = Models.of(
-            given["model"],
-            given["model_key_env"],
-            plan.manifest.upstreams,
-            admission.card_value,
-            given["model_concurrency"],
-        )
-    if given["prices"]:
-        if not models.kinds:
-            raise click.UsageError("--prices needs a model: --model KIND=URL, or --replay-model RUN")
-        table = prices.read(given["prices"])
-        models = replace(models, prices=table)
-        plan = plan.model_copy(update={"prices_sha256": table.sha256})
-    models = models.limited(given["max_tokens_total"], given["max_cost"])
+    models, plan = model_options.models_of(plan, admission, given)
     refuse_unready(agent.needs, models.kinds, models.controls, bool(opened.tools))
-    plan = plan.model_copy(update={"model_endpoints": models.places, "model_kinds": models.kinds})
     for note in agent.notes:
         say(f"note: {note}")
     baselines = (
@@ -154,16 +108,9 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     ended = perform(opened, agent, plan, out, sandbox, given["resume"], "run", quiet, admission, models)
     if baselines is not None:
         baseline_runs.lay(baselines, out, given["baselines"])
-    if ended.status == "incomplete" and ended.budget is not None and ended.budget.stopped is not None:
-        raise _stopped(keep_report(out), ended.budget.stopped, out)
-    if ended.status == "incomplete":
-        raise Incomplete(
-            "episodes were lost to failures on our side", str(out), f"scoresheet run … --out {out} --resume"
-        )
+    refuse_incomplete(ended, out, f"scoresheet run … --out {out} --resume")
     if given["record_model"]:
-        sealed = model_recording.seal(out, ended)
-        journal.write_plan(out, ended.model_copy(update={"model_recording_sha256": sealed}))
-        say(f"the model's answers are recorded: {sealed}")
+        seal(ended, out)
     report = show_report(out, as_json)
     say_failures(out)
     say(f"run: {out}")
@@ -173,16 +120,30 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     return 0
 
 
-def _stopped(report: "Report", why: str, out: Path) -> "ScoresheetError":
-    """The budget is spent: what was not run is said, and how to go on."""
+def refuse_incomplete(ended: "RunPlan", out: Path, mend: str) -> None:
+    """Raise `Incomplete` for a run that has not all its rows; why a budget stopped it is told, and how to go on."""
     from scoresheet.errors import Incomplete
 
+    if ended.status != "incomplete":
+        return
+    if ended.budget is None or ended.budget.stopped is None:
+        raise Incomplete("episodes were lost to failures on our side", str(out), mend)
+    report = keep_report(out)
     left = [f"{task.task_id} ({task.episodes})" for task in report.negative_results.not_run if task.episodes]
     count = sum(task.episodes for task in report.negative_results.not_run)
     shown = ", ".join(left[:_MOST_TOLD]) + (" and more" if len(left) > _MOST_TOLD else "")
     say(f"not run: {counted(count, 'episode')}: {shown}")
-    mend = f"the same command with a higher budget and --out {out} --resume"
-    return Incomplete(f"{why}; {count} of {report.planned} episodes were not run", str(out), mend)
+    what = f"{ended.budget.stopped}; {count} of {report.planned} episodes were not run"
+    raise Incomplete(what, str(out), f"the same command with a higher budget and --out {out} --resume")
+
+
+def seal(ended: "RunPlan", out: Path) -> None:
+    """Seal what the model answered in a run that is over, and say its digest."""
+    from scoresheet.run import journal, model_recording
+
+    sealed = model_recording.seal(out, ended)
+    journal.write_plan(out, ended.model_copy(update={"model_recording_sha256": sealed}))
+    say(f"the model's answers are recorded: {sealed}")
 
 
 def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None = None) -> "Admission":
