@@ -208,7 +208,7 @@ WRONG = {
     "a bad upstream name": (["har", HAR, "--upstream", "a-b=c"], 2, "can't name an environment variable"),
     "two hosts of one name": (["har", HAR, "--upstream", "A=a", "--upstream", "A=b"], 2, "two hosts have one name"),
     "an ignore that nothing has": (["har", HAR, "--ignore", "/json/nope"], 2, "no request has /json/nope"),
-    "no JSON expected": (["har", HAR, "--expected", "[1]"], 1, "must be a JSON object"),
+    "no JSON expected": (["har", HAR, "--expected", "[1]"], 2, "must be a JSON object"),
     "nothing left": (["har", CORPUS / "har" / "mitmproxy-websocket.har"], 1, "a WebSocket can't be replayed"),
     "an entry left out, strictly": (["har", CORPUS / "har" / "firefox.har", "--strict"], 1, "import-body-missing"),
 }

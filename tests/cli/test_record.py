@@ -309,7 +309,7 @@ def test_a_second_task_widens_the_tools_of_the_first(shop, tmp_path):
         (({"target": "/a"}, {"exit": 3}), ("--expect-stdout",), 1, "ended with status 3: nothing was recorded"),
         ((), ("--expect-stdout",), 1, "made no call through the proxy: nothing was recorded"),
         (({"target": "/a"},), (), 2, "either --expected or --expect-stdout"),
-        (({"target": "/a"},), ("--expected", "{}"), 1, "at least one member"),
+        (({"target": "/a"},), ("--expected", "{}"), 2, "at least one member"),
         (({"target": "/a"}, {"write": "no json"}), ("--expect-stdout",), 1, "SCORESHEET_ANSWER"),
         (({"target": "/a"}, {"write": "[1]"}), ("--expect-stdout",), 1, "no answer to expect"),
         (({"target": "/hold"},), ("--expect-stdout", "--wall-clock-s", "0.5"), 1, "did not end within 0.5 s"),

@@ -144,7 +144,7 @@ def test_a_run_that_is_killed_again_and_again_knows_all_that_it_spent(tmp_path):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--max-cost", "1"), "--max-cost needs to know what tokens cost"),
+        (("--max-cost", "1"), "what tokens cost is not known — --max-cost"),
         (("--max-cost", "much", "--prices", "prices.yaml"), "an amount is a decimal number"),
         (("--model-concurrency", "openai=0"), "is not KIND=N"),
         (("--model-concurrency", "anthropic=2"), "there is no such model"),

@@ -208,8 +208,8 @@ def test_a_recording_that_was_changed_is_not_replayed(recorded):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--replay-model", "live", "--model", "openai=http://127.0.0.1:9/v1"), "stands in the place of a model"),
-        (("--replay-model", "live", "--record-model"), "stands in the place of a model"),
+        (("--replay-model", "live", "--model", "openai=http://127.0.0.1:9/v1"), "stands in the place of a real one"),
+        (("--replay-model", "live", "--record-model"), "stands in the place of a real one"),
         (("--record-model",), "needs a model"),
         (("--replay-model", "pack"), "no run"),
     ],

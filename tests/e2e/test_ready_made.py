@@ -105,7 +105,7 @@ MODEL = ("--model", "openai=http://127.0.0.1:9/v1")
         ("codex", MODEL, "mend: npm install -g @openai/codex@"),
         ("claude-code", ("--model", "anthropic=http://127.0.0.1:9"), "mend: npm install -g @anthropic-ai/claude-code@"),
         ("mini-swe-agent", MODEL, "mend: pipx install mini-swe-agent=="),
-        ("openai-tools", (), "mend: --model openai=URL"),
+        ("openai-tools", (), "mend: give --model openai=URL"),
         ("openai-tools modell=x", MODEL, "has no option 'modell'"),
         ("codex program=/bin/true", MODEL, "offers tools that the card does not allow: request_user_input,"),
     ],

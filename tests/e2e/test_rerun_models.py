@@ -99,9 +99,9 @@ def test_a_rerun_that_its_budget_stopped_goes_on_with_a_higher_one(first, tmp_pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-cost", "1"), "--max-cost needs a model: --model KIND=URL"),
-        (("--record-model",), "--record-model needs a model: --model KIND=URL"),
-        (("--resume",), "--resume needs the run directory: --out DIR"),
+        (("--max-cost", "1"), "--max-cost needs a model"),
+        (("--record-model",), "--record-model needs a model"),
+        (("--resume",), "no run directory is named to go on with"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_before_anything_is_unpacked(first, tmp_path, words, said):
@@ -121,4 +121,4 @@ def test_a_model_and_its_replay_are_not_both_given(first, tmp_path):
     both = ("--model", "openai=http://127.0.0.1:1/v1", "--replay-model", first / "run")
     done = call("rerun", first / "b.tar", "--agent", AGENT, "--seat", "b", *both, cwd=tmp_path)
     assert done.returncode == 2
-    assert "--replay-model stands in the place of a model" in done.stderr
+    assert "stands in the place of a real one — --replay-model" in done.stderr

@@ -82,5 +82,5 @@ def test_files_that_are_not_there_are_a_usage_error(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '{"a": NaN}', '{"a": 1, "a": 2}'])
 def test_an_expected_answer_is_strict_json_with_members(text):
-    with pytest.raises(Malformed):
+    with pytest.raises(Usage):
         expected_of(text, "--expected")

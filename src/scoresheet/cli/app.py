@@ -45,9 +45,10 @@ def app(ctx: click.Context, debug: bool) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code (docs/exit-codes)."""
-    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    debug = "--debug" in words
     try:
-        code = app.main(None if arguments is None else list(arguments), prog_name="scoresheet", standalone_mode=False)
+        code = app.main(words, prog_name="scoresheet", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         say("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        show_usage(error)
+        show_usage(error, words)
         return error.exit_code
     except ScoresheetError as error:
         if debug:
@@ -81,19 +82,25 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def show_usage(error: click.ClickException) -> None:
+def show_usage(error: click.ClickException, arguments: Sequence[str]) -> None:
     """What is wrong with a command line, in the form of every other error; the whole help when nothing was asked."""
-    import difflib  # 10 ms that only a mistake pays for
+    from scoresheet.cli import mends  # 10 ms that only a mistake pays for
+    from scoresheet.gate.output import plain
 
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    where = context.command_path if context else "scoresheet"
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         say(error.format_message())
         return
-    what = error.format_message().rstrip(".")
-    near = difflib.get_close_matches(what.split("'")[1], VERBS, n=1) if what.startswith("No such command '") else ()
-    say(f"error: {what[:1].lower()}{what[1:]} — {where}")
-    say(f"  mend: {f'did you mean {near[0]}? ' if near else ''}{where} --help says how to call it")
+    context = (error.ctx if isinstance(error, click.UsageError) else None) or _context(arguments)
+    say(plain(f"error: {mends.what(error)} — {context.command_path}"))
+    say(plain(f"  mend: {mends.of_call(error, context)}"))
+
+
+def _context(arguments: Sequence[str]) -> click.Context:
+    """Of the verb among the arguments: click does not tell it with every error."""
+    top = click.Context(app, info_name="scoresheet")
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    command = app.get_command(top, verb)
+    return top if command is None else click.Context(command, parent=top, info_name=verb)
 
 
 def show(error: ScoresheetError) -> None:
@@ -109,5 +116,10 @@ def show(error: ScoresheetError) -> None:
             say(plain(f"error: {error}: {len(error.findings)} findings"))
     else:
         say("\n".join(map(plain, f"error: {error}".split("\n"))))
-    if error.mend:
-        say("\n".join(map(plain, f"  mend: {error.mend}".split("\n"))))
+    mend = error.mend
+    if not mend and isinstance(error.__cause__, OSError):
+        from scoresheet.cli import mends
+
+        mend = mends.of_file(error.__cause__, "written" in error.what)
+    if mend:
+        say("\n".join(map(plain, f"  mend: {mend}".split("\n"))))

@@ -16,14 +16,22 @@ if TYPE_CHECKING:
 
 
 def verified(path: str, expect: str | None, quiet: bool) -> "Pack":
-    """The pack, every byte checked against its manifest. Raises `Refused`, `ScoresheetError`."""
+    """The pack, every byte checked against its manifest.
+
+    Raises `Usage` for an `expect` that is no digest, `Refused` and `ScoresheetError` for a pack that is not the one.
+    """
     from scoresheet import digest
     from scoresheet.cli.progress import bytes_bar
-    from scoresheet.errors import Refused, ScoresheetError
+    from scoresheet.errors import Malformed, Refused, ScoresheetError, Usage
     from scoresheet.pack.folder import Pack
 
     pack = Pack.open(path)
-    if expect is not None and digest.parse(expect, "--expect") != pack.manifest_sha256:
+    try:
+        expected = None if expect is None else digest.parse(expect)
+    except Malformed as error:
+        mend = "give the 64 hex digits that `scoresheet freeze` printed: --expect DIGEST"
+        raise Usage(error.what, "--expect", mend) from error
+    if expect is not None and expected != pack.manifest_sha256:
         what = f"the pack is {pack.manifest_sha256}, not {expect.removeprefix('sha256:')}: nothing was run"
         raise ScoresheetError(what, str(pack.root), "get the pack that was named, or expect the one that is here")
     with bytes_bar("verifying", quiet) as progress:

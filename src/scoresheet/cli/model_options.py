@@ -49,14 +49,18 @@ def options(prices: str) -> Callable[[F], F]:
 
 
 def refuse_contrary(given: dict[str, Any], *, priced: bool = False) -> None:
-    """Raise `UsageError` for options that don't go together; `priced`: there is a price table without `--prices`."""
+    """Raise `Usage` for options that don't go together; `priced`: there is a price table without `--prices`."""
+    from scoresheet.errors import Usage
+
     if given["replay_model"] and (given["model"] or given["model_key_env"] or given["record_model"]):
-        raise click.UsageError("--replay-model stands in the place of a model: leave --model and --record-model out")
+        mend = "leave --model, --model-key-env and --record-model out"
+        raise Usage("a recorded model stands in the place of a real one", "--replay-model", mend)
     for name in ("record_model", "model_concurrency", "max_tokens_total", "max_cost"):
         if given[name] and not given["model"]:
-            raise click.UsageError(f"--{name.replace('_', '-')} needs a model: --model KIND=URL")
+            option = f"--{name.replace('_', '-')}"
+            raise Usage(f"{option} needs a model", option, "give --model openai=URL or --model anthropic=URL")
     if given["max_cost"] and not given["prices"] and not priced:
-        raise click.UsageError("--max-cost needs to know what tokens cost: --prices FILE")
+        raise Usage("what tokens cost is not known", "--max-cost", "give --prices FILE (docs/model)")
 
 
 def models_of(
@@ -66,6 +70,7 @@ def models_of(
 
     `table` prices their tokens where `--prices` names no other. Raises `Usage`, `Refused`, `ScoresheetError`.
     """
+    from scoresheet.errors import Usage
     from scoresheet.run import model_recording, prices
     from scoresheet.run.models import Models
 
@@ -78,7 +83,7 @@ def models_of(
         models = Models.of(given["model"], given["model_key_env"], upstreams, card, given["model_concurrency"])
     if given["prices"]:
         if not models.kinds:
-            raise click.UsageError("--prices needs a model: --model KIND=URL, or --replay-model RUN")
+            raise Usage("--prices needs a model", "--prices", "give --model KIND=URL, or --replay-model RUN")
         table = prices.read(given["prices"])
     if table is not None and models.kinds:
         models = replace(models, prices=table)

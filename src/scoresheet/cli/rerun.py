@@ -57,12 +57,12 @@ def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | N
 
     from scoresheet.cli.engine import default_out, verified
     from scoresheet.cli.replicate import show
-    from scoresheet.errors import Refused, ScoresheetError
+    from scoresheet.errors import Refused, ScoresheetError, Usage
     from scoresheet.publish import audit
     from scoresheet.run import local, prices
 
     if given["resume"] and out is None:
-        raise click.UsageError("--resume needs the run directory: --out DIR")
+        raise Usage("no run directory is named to go on with", "--resume", "give --out DIR, the folder of that run")
     model_options.refuse_contrary(given, priced=True)
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
         unpacked = Path(scratch)

@@ -70,7 +70,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     """
     from scoresheet.cli.engine import default_out, perform, sandbox_of, verified
     from scoresheet.cli.failures import say_failures
-    from scoresheet.errors import Incomplete
+    from scoresheet.errors import Incomplete, Usage
     from scoresheet.run import baselines as baseline_runs
     from scoresheet.run import local
     from scoresheet.run.agents.ready import refuse_unready
@@ -78,7 +78,7 @@ def command(pack: str, quiet: bool, draft: bool, as_json: bool, **given: Any) ->
     from scoresheet.run.prepare import Asked, plan_of
 
     if given["resume"] and not given["out"]:
-        raise click.UsageError("--resume needs the run directory: --out DIR")
+        raise Usage("no run directory is named to go on with", "--resume", "give --out DIR, the folder of that run")
     model_options.refuse_contrary(given)
     opened = verified(pack, given["expect"], quiet)
     out = Path(given["out"] or default_out(opened))

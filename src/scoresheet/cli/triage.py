@@ -46,11 +46,12 @@ def command(
     Example: scoresheet triage examples/packs/billing-v3 --seat laptop-a
              scoresheet triage task.yaml --bundle fixtures
     """
+    from scoresheet.errors import Usage
     from scoresheet.gate import receipts as log
 
     if target.is_dir():
         if bundle is not None:
-            raise click.UsageError("--bundle goes with a task card; a pack holds its own files")
+            raise Usage("a pack holds its own files", "--bundle", "leave --bundle out, or name a task card")
         found = _pack(target, seat, receipts, quiet)
         place = receipts or target / "receipts.jsonl"
     else:

@@ -45,11 +45,13 @@ def named(task_id: str) -> str:
 
 
 def expected_of(text: str, where: str) -> dict[str, JsonValue]:
-    """The answer that is expected, from strict JSON text. Raises `Malformed`."""
+    """The answer that is expected, from the strict JSON text of an option. Raises `Usage`."""
     try:
         return _expected(canonical.loads(text), where)
     except canonical.JsonError as error:
-        raise Malformed(f"not JSON: {error}", where, 'write a JSON object, say {"total": 3}') from error
+        raise Usage(f"not JSON: {error}", where, f"write a JSON object: {where} '{{\"total\": 3}}'") from error
+    except Malformed as error:
+        raise Usage(error.what, where, f"write a JSON object: {where} '{{\"total\": 3}}'") from error
 
 
 def batch(path: Path, command: tuple[str, ...] = ()) -> tuple[TaskPlan, ...]:

@@ -211,6 +211,7 @@ def test_what_would_fail_in_every_episode_is_refused_at_once(tmp_path, kinds, ca
         ready.refuse_unready(needs, kinds, card, tools)
     assert said in refused.value.what
     assert refused.value.mend
+    assert refused.value.exit_code == (1 if "allow" in refused.value.what else 2)  # the card says no; a wrong call
 
 
 def test_a_card_that_names_what_the_agent_offers_is_enough(tmp_path):

@@ -80,20 +80,22 @@ def ready_made(text: str, folder: Path, mounts: Sequence[Path] = (), hidden: Col
 
 
 def refuse_unready(needs: Needs | None, kinds: Collection[str], controls: Controls | None, tools: bool) -> None:
-    """Raises `ScoresheetError` for what would fail in every episode: no model, no name for it, tools it may not offer.
+    """Raises `Usage` without a model or a name for it, `ScoresheetError` for tools that the card does not allow.
+
+    Each would fail in every episode.
 
     `kinds`: of the models that there are; `controls`: the card's, if it holds; `tools`: whether the pack has any.
     """
     if needs is None:
         return
     if needs.kind not in kinds:
-        raise ScoresheetError(f"{needs.name} needs a model", "--agent", f"--model {needs.kind}=URL (docs/model)")
+        raise Usage(f"{needs.name} needs a model", "--model", f"give --model {needs.kind}=URL (docs/model)")
     if needs.model is None and (controls is None or controls.model is None):
         mend = (
             f"--agent '{needs.name} model=NAME', or pin it in card.yaml, controls: {{model: NAME}}; "
             "controls that are not complete pin nothing (`scoresheet check` lists what they lack)"
         )
-        raise ScoresheetError(f"{needs.name} is not told which model to ask for", "--agent", mend)
+        raise Usage(f"{needs.name} is not told which model to ask for", "--agent", mend)
     offers = (*needs.offers, *(needs.offers_with_mcp if tools else ()))
     if controls is not None and set(needs.together) & set(controls.tool_allowlist):
         offers += needs.together
