@@ -4,7 +4,6 @@ What is said three times over is told apart: what was checked, what could not be
 """
 
 import errno
-import hashlib
 import os
 import re
 from array import array
@@ -31,9 +30,11 @@ from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.outcome import Grid, Numbers
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
 from scoresheet.publish.trajectories import Trajectories
+from scoresheet.publish.work_audit import Works
 from scoresheet.run import judgments, model_calls, oracle
 from scoresheet.run.baselines import FOLDER
 from scoresheet.run.model_recording import RECORDING
+from scoresheet.run.patch import PATCH
 from scoresheet.run.proof import Proofs
 from scoresheet.run.refold import Recorded, Refold
 
@@ -48,6 +49,11 @@ _MOST = 200
 _TASKS_KEPT = 8
 _FOLDER = re.compile(r"episodes/([^/]+)/([0-9]+)\.([0-9]+)/[^/]+")
 _FIRST = re.compile(r"episodes/([^/]+)/(0|[1-9][0-9]{0,17})\.0", re.ASCII)
+_NAMED = {
+    MODEL_LOG: ("row-model", "model_sha256", "was folded from"),
+    PATCH: ("row-patch", "patch_sha256", "left"),
+}
+"""File of an episode that a row names by its digest → rule, member and what is said of another."""
 _COMPARED = ("manifest_sha256", "intact", "fixture_sha256", "timeout_s", "seed", "retries", "tools", "tasks")
 _WORD = (
     "that these episodes took place, where and when the rows say, and that no others were thrown away",
@@ -207,6 +213,7 @@ class _Work:
     places: _Places = field(init=False)
     trajectories: Trajectories | None = None
     """`None` where they can't be made again."""
+    works: Works = field(init=False)
     _plan: RunPlan | None = None
     _rows: int = -1
     """Descriptor of rows.jsonl."""
@@ -215,6 +222,7 @@ class _Work:
     _held: Controls | None = None
     _card_read: bool = False
     _model_logs: int = 0
+    _patches: int = 0
     _proofs: Proofs = field(default_factory=Proofs)
     _shown: int = 0
     _baselines: bool = False
@@ -248,6 +256,7 @@ class _Work:
         """Everything of the run but its episodes, and where each row stands."""
         self.places = _Places(Grid(plan))
         self._check_pack(plan)
+        self.works = Works(plan, self.pack)
         if self.pack is not None and self.bundle is None:
             found = Trajectories(self.folder, plan, self.pack)
             self.trajectories = found if found.comparable else None
@@ -281,7 +290,8 @@ class _Work:
                     fold.evidence(b"".join(pieces))
                 case "patch.diff":
                     fold.patch()
-                    self._check_patch(row, f"{folder}/{name}", pieces)
+                    task = None if recorded is None else recorded.task
+                    self.take(self.works.check(row, where, f"{folder}/{name}", pieces, task))
                 case judgments.TASK_VIEW:
                     self._check_shown(row, at, folder, b"".join(pieces))
                 case _:
@@ -292,7 +302,9 @@ class _Work:
                 fold.model(log, self._controls(), plan.limits.max_tool_calls)
         if self.trajectories is not None:
             self.take(self.trajectories.check(row, folder))
-        self._model_logs += row.model_sha256 is not None
+        if row.exit_reason != "harness_error":
+            self._model_logs += row.model_sha256 is not None
+            self._patches += row.patch_sha256 is not None
         self.take(fold.findings())
         self._folded += row.exit_reason != "harness_error"
         if recorded is not None and row.exit_reason == "completed":
@@ -331,7 +343,7 @@ class _Work:
         self._check_recording(plan)
         self._check_reports(self.report)
         if self.bundle is not None:
-            self._check_model_digests()
+            self._check_output_digests()
             self._check_index(self.bundle.index, self.report)
         self._tell(plan, self.report)
 
@@ -424,26 +436,30 @@ class _Work:
         elif (self.folder / RECORDING).exists():
             self.unchecked.append(f"{RECORDING}: {RUN} does not name it; the run went on after it was sealed")
 
-    def _check_model_digests(self) -> None:
-        """The logs of model calls, which a bundle holds by digest, by the digests that the rows were folded from."""
-        found = 0
+    def _check_output_digests(self) -> None:
+        """Model calls and patches, which a bundle holds by digest, by the digests that their rows name."""
+        found = dict.fromkeys(_NAMED, 0)
         with suppress(FileNotFoundError), (self.folder / OUTPUTS).open("rb") as file:
             for number, line in enumerate(file, 1):
                 sha256, _, path = line.decode("utf-8", "replace").rstrip("\n").partition("  ")
                 folder, _, name = path.rpartition("/")
                 at = self.places.find(folder)
-                if name != MODEL_LOG or at is None:
+                if name not in _NAMED or at is None:
                     continue
                 row = self.row(at)
                 if row.exit_reason == "harness_error":  # nothing was folded
                     continue
-                found += 1
-                if row.model_sha256 != sha256:
-                    what = f"{path} is not what {row.task_id} {row.repeat}.{row.attempt} was folded from"
-                    self.find("row-model", f"{OUTPUTS}:{number}", what)
-        if found != self._model_logs:
-            what = f"{self._model_logs} rows were folded from model calls, and the digests of {found} logs are here"
-            self.find("row-model", OUTPUTS, what)
+                found[name] += 1
+                rule, member, verb = _NAMED[name]
+                if getattr(row, member) != sha256:
+                    what = f"{path} is not what {row.task_id} {row.repeat}.{row.attempt} {verb}"
+                    self.find(rule, f"{OUTPUTS}:{number}", what)
+        if found[MODEL_LOG] != self._model_logs:
+            what = f"{self._model_logs} rows were folded from model calls, and the digests of {found[MODEL_LOG]} logs"
+            self.find("row-model", OUTPUTS, f"{what} are here")
+        if found[PATCH] != self._patches:
+            what = f"{self._patches} rows name a patch, and the digests of {found[PATCH]} are here"
+            self.find("row-patch", OUTPUTS, what)
 
     def row(self, at: int) -> Row:
         """The row at an entry of `places`."""
@@ -470,13 +486,6 @@ class _Work:
         if said.shown_sha256 != judgments.shown_sha256(str(prompt), row.answer, row.patch_sha256, row.patch_left_out):
             what = f"what {said.judge} was shown is not what the agent was asked and left"
             self.find("row-shown", where, what)
-
-    def _check_patch(self, row: Row, where: str, pieces: Iterable[bytes]) -> None:
-        hashed = hashlib.sha256()
-        for piece in pieces:
-            hashed.update(piece)
-        if row.patch_sha256 is not None and row.patch_sha256.removeprefix("sha256:") != hashed.hexdigest():
-            self.find("row-patch", where, f"not the patch of {row.task_id} {row.repeat}.{row.attempt}")
 
     def _check_reports(self, report: Report) -> None:
         """The printed figures, by what the rows give."""
@@ -535,12 +544,14 @@ class _Work:
             self.unchecked.append(what)
         else:
             self.checked.append(f"answers: {self._judged} judged again by their task's oracle")
-        if self._by_work:
-            self.unchecked.append(f"grading of {self._by_work} workspaces: only a rerun grades again")
         if self._model_logs and self.bundle is None:
             self.checked.append(f"model calls, tokens and controls: folded again from {self._model_logs} model.jsonl")
         elif self._model_logs:
             what = f"model calls, tokens and controls: of {self._model_logs} model.jsonl only the digests are here"
+            self.unchecked.append(what)
+        self._tell_works()
+        if self._patches and self.bundle is not None:
+            what = f"patches: of {self._patches} only the digests are here, not their lines or which tests they touch"
             self.unchecked.append(what)
         if plan.model_replayed is not None:
             name = plan.model_replayed.recording_sha256[:12]
@@ -566,6 +577,28 @@ class _Work:
             self.checked.append("baselines: made again from the rows of both")
         elif (self.folder / BASELINES).exists():
             self.unchecked.append("baselines.json: the rows that it was made of are not here")
+
+    def _tell_works(self) -> None:
+        """What is known of the workspaces' patches."""
+        works, by_tests = self.works, self._by_work - self.works.judged
+        if works.counted:
+            self.checked.append(f"patches: the lines of {works.counted} counted again")
+        if works.divided:
+            of_surface = " and what bends grading" if works.comparable else ""
+            what = f"patches: which frozen tests they touch{of_surface}, in {works.divided} workspaces"
+            self.checked.append(what)
+        if works.divided and not works.comparable:
+            what = (
+                "tests that patches add, and what of them bends grading: told again only by the version of scoresheet"
+            )
+            self.unchecked.append(f"{what} and of Python that told it")
+        if works.judged:
+            self.checked.append(f"output files: {works.judged} judged again by their task's schema")
+        if by_tests:
+            self.unchecked.append(f"grading of {by_tests} workspaces: only a rerun grades again")
+        if works.counted > works.divided:
+            what = f"which tests {works.counted - works.divided} patches touch: the pack is not here"
+            self.unchecked.append(what)
 
 
 def _unpack(bundle: BundleFile, work: _Work, into: Path, keep_agent: bool) -> None:

@@ -34,7 +34,7 @@ from scoresheet.run.judgments import TASK_VIEW
 from scoresheet.run.model_calls import ModelCalls, Reading
 from scoresheet.run.models import MODEL_DOORS, NO_MODELS, Models
 from scoresheet.run.oracle import by_human, by_work
-from scoresheet.run.patch import Change, patch
+from scoresheet.run.patch import PATCH, Change, patch
 from scoresheet.run.plan import Episode
 from scoresheet.run.verdict import Crash, Verdict
 from scoresheet.run.workspace import Work
@@ -43,7 +43,6 @@ from scoresheet.sandbox.spec import ANSWER, HOME, TASK, Door, Ended, Launch, Lim
 CALL_PORT = 8070
 MCP_PORT = 8071
 FIRST_PORT = 8080
-PATCH = "patch.diff"
 NAMES = "dns.jsonl"
 """Which names were asked for."""
 GRADING = "grading"

@@ -11,10 +11,9 @@ from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Malformed, Refused, Usage
 from scoresheet.run import journal, judgments
 from scoresheet.run.judgments import JUDGMENTS, TASK_VIEW, Judgments, Material, Pending
+from scoresheet.run.patch import PATCH
 from scoresheet.run.plan import Episode
 from scoresheet.run.prepare import now
-
-PATCH = "patch.diff"
 
 
 @dataclass(frozen=True, slots=True)

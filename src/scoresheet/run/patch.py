@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from scoresheet.run import lines
 
+PATCH = "patch.diff"
+"""In an episode's folder: what the agent left in its workspace."""
 _CONTEXT = 3
 _LOOKED_AT = 8000
 """Bytes in which a NUL makes a file binary, as in git."""
@@ -101,7 +103,7 @@ def _file(change: Change) -> tuple[bytes, int]:
     assert before is not None or after is not None
     old = b"" if before is None else before.content
     new = b"" if after is None else after.content
-    head = [b"diff --git %s %s\n" % (_name(b"a/", change.path), _name(b"b/", change.path))]
+    head = [b"diff --git %s %s\n" % (named(b"a/", change.path), named(b"b/", change.path))]
     if before is None:
         assert after is not None
         head.append(b"new file mode %s\n" % after.mode)
@@ -117,9 +119,9 @@ def _file(change: Change) -> tuple[bytes, int]:
         return b"".join(head), 1
     if _binary(old) or _binary(new):
         return b"".join((*head, b"GIT binary patch\nliteral %d\n" % len(new), _encoded(new), b"\n")), 1
-    head.append(b"--- %s\n" % (_NOTHING if before is None else _marked(_name(b"a/", change.path))))
-    head.append(b"+++ %s\n" % (_NOTHING if after is None else _marked(_name(b"b/", change.path))))
-    body, count = _hunks(_lines(old), _lines(new))
+    head.append(b"--- %s\n" % (_NOTHING if before is None else _marked(named(b"a/", change.path))))
+    head.append(b"+++ %s\n" % (_NOTHING if after is None else _marked(named(b"b/", change.path))))
+    body, count = _hunks(lines_of(old), lines_of(new))
     return b"".join((*head, *body)), count
 
 
@@ -160,7 +162,8 @@ def _line(sign: bytes, line: bytes) -> bytes:
     return sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n"
 
 
-def _lines(content: bytes) -> list[bytes]:
+def lines_of(content: bytes) -> list[bytes]:
+    """The lines, each with its end; the last may lack one."""
     parts = content.split(b"\n")
     last = parts.pop()
     return [part + b"\n" for part in parts] + ([last] if last else [])
@@ -177,13 +180,13 @@ def _blob(entry: Entry | None) -> bytes:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest().encode()
 
 
-def _name(side: bytes, path: bytes) -> bytes:
+def named(side: bytes, path: bytes) -> bytes:
     """The path as git writes it: in quotes, with escapes, when it holds anything that could be misread."""
     whole = side + path
     if all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in whole):
         return whole
-    named = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
-    quoted = (named.get(byte) or (bytes((byte,)) if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in whole)
+    letters = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+    quoted = (letters.get(byte) or (bytes((byte,)) if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in whole)
     return b'"' + b"".join(quoted) + b'"'
 
 

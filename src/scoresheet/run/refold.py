@@ -66,7 +66,7 @@ class Refold:
     models: bool = False
     """Whether the run's episodes had a door of models."""
     logs: bool = True
-    """Whether what passed it would be at hand: a bundle holds its digest."""
+    """Whether what passed it, and what was left in a workspace, would be at hand: a bundle holds their digests."""
     proofs: Proofs = field(default_factory=Proofs)
     """Of the whole run, so that what many episodes have in common is judged once."""
     _found: list[Finding] = field(default_factory=list)
@@ -300,7 +300,9 @@ class Refold:
         if row.patch_sha256 is None:
             for name in told:
                 yield "row-follows", f"{name} is told without a patch"
-        elif not self._patch:
+            if self._patch:
+                yield "row-patch", f"{self.folder}/patch.diff is there, and the row does not name it"
+        elif not self._patch and self.logs:
             yield "row-patch", f"its patch {self.folder}/patch.diff is not there"
         if row.tests_identical is not None and row.tests_identical != int(not row.tests_changed):
             yield "row-follows", f"tests_identical {row.tests_identical} contradicts tests_changed"
