@@ -18,8 +18,11 @@ from parts.clock import best
 
 from scoresheet.pack import fingerprint
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests import cards
+
 SCORESHEET = (sys.executable, "-m", "scoresheet")
-SHARE = "share of runs that exit before wall_clock_s"
 
 
 def check(path: Path) -> dict[str, Any]:
@@ -30,42 +33,9 @@ def check(path: Path) -> dict[str, Any]:
 
 def card(ids: list[str], fixture_hash: str) -> str:
     """A complete card in the least text: JSON is YAML, and 10,000 ids have to fit in 256 KiB."""
-    said = {
-        "schema": "agent-eval-protocol/v1",
-        "suite": {
-            "name": "many",
-            "git_sha": "a" * 40,
-            "fixture_hash": fixture_hash,
-            "license": "MIT",
-            "source": "made for this bench",
-            "contamination_note": "made for this bench",
-            "task_count": len(ids),
-            "taxonomy": {"made": len(ids)},
-        },
-        "dataset_split": {"train_like": [], "holdout": ids},
-        "metrics": {
-            "primary": SHARE,
-            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
-            "headline_scalar_allowed": False,
-        },
-        "controls": {
-            "runtime": "any",
-            "lockfile": "none",
-            "tool_allowlist": ["payments_get"],
-            "test_command": "none",
-            "wall_clock_s": 30,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": 20260922,
-            "human_intervention": "none",
-            "parallel_jobs": 1,
-            "network": "denied",
-        },
-        "environment": {"os": "linux"},
-        "publishing": {"negative_results": "required", "confound_log": "required"},
-    }
-    if len(ids) <= 10_000:
-        said["suite"]["origins"] = {"synthetic": ids}  # type: ignore[index]  # a dict
+    said = cards.card(ids, fixture_hash, tool_allowlist=["payments_get"])
+    if len(ids) > 10_000:
+        del said["suite"]["origins"]
     return json.dumps(said)
 
 

@@ -27,6 +27,10 @@ from typing import Any
 
 from parts.clock import children_s
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests import cards
+
 INSPECT = "inspect-ai==0.3.285"
 GOAL = 2.0
 FEW = 4
@@ -65,46 +69,11 @@ def make_pack(folder: Path, tasks: int) -> Path:
         (folder / f"{name}.json").write_text(json.dumps(task | {"expected": {"total": TOTAL}}))
     freezer.write(folder)
     pack = Pack.open(folder)
-    card: dict[str, Any] = {
-        "schema": "agent-eval-protocol/v1",
-        "suite": {
-            "name": "orders",
-            "git_sha": "59d430a9506458e4b8a45fa6426d376dcf3eec17",
-            "fixture_hash": "sha256:" + suite.look(pack).fixture_sha256,
-            "license": "Apache-2.0",
-            "source": "invented",
-            "contamination_note": "made by a bench",
-            "task_count": tasks,
-            "taxonomy": {"order": tasks},
-            "origins": {"synthetic": names},
-        },
-        "dataset_split": {"train_like": [], "holdout": names},
-        "metrics": {
-            "decision": "does it finish under the budget?",
-            "primary": "share of runs that exit before wall_clock_s",
-            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
-            "headline_scalar_allowed": False,
-            "tie_margin": 0.05,
-        },
-        "controls": {
-            "runtime": "linux",
-            "lockfile": "none",
-            "tool_allowlist": [],
-            "test_command": "none",
-            "wall_clock_s": pack.manifest.timeout_s,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": pack.manifest.seed,
-            "human_intervention": "none",
-            "parallel_jobs": 2,
-            "network": "denied",
-            "retries": pack.manifest.retries,
-            "repeats": 5,
-            "stale_after_hours": 87600,
-        },
-        "environment": {"os": "linux", "notes": "none is needed"},
-        "publishing": {"negative_results": "required", "confound_log": "required", "excluded": [], "upstreams": {}},
-    }
+    fixed = pack.manifest
+    kept = {"wall_clock_s": fixed.timeout_s, "seed": fixed.seed, "retries": fixed.retries, "repeats": 5}
+    fixture_sha256 = suite.look(pack).fixture_sha256
+    card = cards.card(names, fixture_sha256, tool_allowlist=[], stale_after_hours=87600, **kept)
+    card["publishing"] |= {"excluded": [], "upstreams": {}}
     (folder / "card.yaml").write_text(json.dumps(card))
     return folder
 

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from scoresheet import digest, yaml12
+from tests.command import SCORESHEET
 
-SCORESHEET = Path(sys.executable).with_name("scoresheet")
 HOUSE = Path(__file__).parents[2]
 CASES = json.loads((HOUSE / "tests" / "vectors" / "validator_texts.json").read_text())["cases"]
 OURS = {

@@ -20,10 +20,7 @@ HASTY = (0, 0, 0, 0, 0, 0, 1, 0)
 
 def lay(folder: Path, name: str, passed: tuple[int, ...] = scored.PASSED) -> Path:
     """An admissible run of the scored suite, of which so many repeats succeed."""
-    run = folder / name
-    run.mkdir()
-    for path, data in scored.run_only().items():
-        (run / Path(path).name).write_bytes(data)
+    run = scored.laid_run(folder / name)
     old = RunPlan.from_bytes((run / "run.json").read_bytes(), "run.json")
     (run / "run.json").write_bytes(old.model_copy(update={"agent": agent(name)}).text())
     lines = []

@@ -3,10 +3,8 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
-SCORESHEET = Path(sys.executable).with_name("scoresheet")
+from tests.command import SCORESHEET
 
 
 def doctor(*arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -4,15 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from scoresheet import digest
+from tests.command import SCORESHEET
 from tests.pack.packs import deep, flat, lay, v1_task
-
-SCORESHEET = Path(sys.executable).with_name("scoresheet")
 
 
 def run(*arguments, code=0, **options):

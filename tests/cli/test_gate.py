@@ -12,6 +12,8 @@ from scoresheet.cli import app
 from scoresheet.documents.row import Row
 from scoresheet.stats import bill
 from tests import repositories
+from tests.command import call
+from tests.pack.packs import lay
 from tests.publish import runs, scored
 from tests.repositories import Repo
 
@@ -458,17 +460,11 @@ def both(tmp_path_factory) -> tuple[dict[str, bytes], dict[str, str]]:
         if path.endswith("run.json"):
             data = data.replace(b"careful.py", b"idle.py").replace(b"a" * 64, b"b" * 64)
         files[path.replace("careful", "idle")] = data
-    root = tmp_path_factory.mktemp("both")
-    for path, data in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(data)
-    command = [str(Path(sys.executable).parent / "scoresheet"), "compare", "runs/careful", "runs/idle"]
+    root = lay(tmp_path_factory.mktemp("both"), files)
     said = {}
     for form in ("text", "md", "json"):
         more = ["--metric", "timeout"] if form == "text" else []
-        done = subprocess.run([*command, "--format", form, *more], capture_output=True, text=True, cwd=root, timeout=60)
-        assert done.returncode == 0, done.stderr + done.stdout
-        said[form] = done.stdout
+        said[form] = call("compare", "runs/careful", "runs/idle", "--format", form, *more, ok=0, folder=root).stdout
     assert "A is better" in said["text"]
     return files, said
 
@@ -499,12 +495,7 @@ def priced(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def test_a_comparison_that_says_what_the_runs_cost_rests_on_their_bills(suite, both, capsys, tmp_path):
     files = priced(both[0])
-    for path, data in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(data)
-    command = [str(Path(sys.executable).parent / "scoresheet"), "compare", "runs/careful", "runs/idle"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = call("compare", "runs/careful", "runs/idle", ok=0, folder=lay(tmp_path, files))
     line = "cost A / B: 0.5000 [0.4999, 0.5001] A costs less, paired geometric mean"
     assert line in done.stdout.splitlines(), done.stdout
     suite.commit(files | quoting("text", done.stdout))

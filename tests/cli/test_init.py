@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from scoresheet import yaml12
-
-SCORESHEET = Path(sys.executable).with_name("scoresheet")
+from tests.command import SCORESHEET
 
 
 def run(*arguments, code=0):

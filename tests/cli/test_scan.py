@@ -16,6 +16,7 @@ import pytest
 
 from scoresheet.cli import app
 from tests.gate.leak_corpus import Maker
+from tests.processes import alive
 
 SECRET = "ghp_" + Maker(11).text(36)
 SHA256 = hashlib.sha256(SECRET.encode()).hexdigest()
@@ -204,15 +205,6 @@ def test_progress_is_shown_on_a_terminal(slow):
     os.close(master)
     assert done.returncode == 0
     assert b"scanning" in shown
-
-
-def alive(folder: Path) -> list[bytes]:
-    """The commands of processes that have this folder among their arguments."""
-    commands = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            commands.append(path.read_bytes())
-    return [command for command in commands if os.fsencode(folder) in command]
 
 
 def test_an_interrupt_ends_every_process(slow):

@@ -1,22 +1,18 @@
 """The pages that the installed command writes, in a browser: read, filtered, opened, printed, attacked."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.command import call
+from tests.e2e.browsers import MINUTE, SCHEMES, launched
 from tests.publish import runs, scored
 from tests.publish.page import pages
 from tests.publish.page.pages import HOSTILE
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MINUTE = 60_000
-SCHEMES = ("light", "dark")
 
 
 def written(*words) -> None:
@@ -36,12 +32,9 @@ def folder(tmp_path_factory) -> Path:
         files = {"stdout": HOSTILE.encode() * 50, "stderr": b"\xff\x1b[2J", "patch.diff": b"+" + HOSTILE.encode()}
         calls = [pages.call(0, path=f"/{HOSTILE}", body=HOSTILE), pages.miss(1) | {"path": f"/{HOSTILE}"}]
         pages.episode(folder / "hostile", each, files, calls)
-    for path, data in scored.files().items():
-        (folder / "suite" / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "suite" / path).write_bytes(data)
     for name in ("careful", "hostile"):
         written("report", folder / name, "--draft", "--html", folder / f"{name}.html")
-    suite = folder / "suite"
+    suite = scored.laid(folder / "suite")
     written("report", suite / "runs/careful", "--pack", suite / "packs/shop", "--html", folder / "scored.html")
     written("compare", folder / "careful", folder / "hasty", "--draft", "--html", folder / "compared.html")
     return folder
@@ -49,15 +42,8 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, or one like it."""
-    place = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    assert place is not None, f"these tests need one of {', '.join(BROWSERS)}: apt-get install chromium"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=place, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=2 * MINUTE
-        )
-        yield running
-        running.close()
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture

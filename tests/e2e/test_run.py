@@ -13,7 +13,8 @@ import pytest
 
 from scoresheet.run import journal
 from tests.command import SCORESHEET, call
-from tests.run.packs import OBEY, alive, shop
+from tests.processes import alive
+from tests.run.packs import OBEY, shop
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
 

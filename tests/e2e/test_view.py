@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -16,15 +15,13 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
+from tests.command import SCORESHEET
+from tests.e2e.browsers import MINUTE, SCHEMES, launched
 from tests.publish import runs, scored
 from tests.publish.page import pages
 
-SCORESHEET = str(Path(sys.executable).parent / "scoresheet")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MINUTE = 60_000
-SCHEMES = ("light", "dark")
 LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 expect.set_options(timeout=MINUTE)
 NAME = "<script>document.title='owned'<b>&\"' \u202e"
@@ -35,11 +32,9 @@ URL = re.compile(r"http://127\.0\.0\.1:([0-9]+)/[A-Za-z0-9_-]{32}/\n")
 def folder(tmp_path_factory) -> Path:
     """Two admissible runs of one pack, a draft with a hostile name and agent, and a link out of the folder."""
     root = tmp_path_factory.mktemp("view")
-    for path, data in scored.files().items():
-        (root / "suite" / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / "suite" / path).write_bytes(data)
+    suite = scored.laid(root / "suite")
     careful, hasty = root / "runs" / "careful", root / "runs" / "hasty"
-    shutil.copytree(root / "suite" / "runs" / "careful", careful)
+    shutil.copytree(suite / "runs" / "careful", careful)
     shutil.copytree(careful, hasty)
     rows = [json.loads(line) for line in (hasty / "rows.jsonl").read_bytes().splitlines()]
     for row in rows:
@@ -78,16 +73,9 @@ def url(folder) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, or one like it; it takes evil.example for this machine, as after DNS rebinding."""
-    place = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    assert place is not None, f"these tests need one of {', '.join(BROWSERS)}: apt-get install chromium"
-    rebound = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=place, args=["--no-sandbox", "--disable-dev-shm-usage", rebound], timeout=2 * MINUTE
-        )
-        yield launched
-        launched.close()
+    """One that takes evil.example for this machine, as after DNS rebinding."""
+    with launched("--host-resolver-rules=MAP evil.example 127.0.0.1") as found:
+        yield found
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from scoresheet.run.agents.spec import agent_of
 from scoresheet.run.prepare import Asked, plan_of
 from scoresheet.run.surface import SPEAKS
 from scoresheet.sandbox.bwrap import BwrapSandbox
-from tests.run.packs import alive, shop
+from tests.processes import alive
+from tests.run.packs import shop
 from tests.run.works import ACT, FILES, FIX, works
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"

@@ -12,6 +12,7 @@ import zstandard
 from scoresheet.model.door import ModelDoor, no_server_tools
 from scoresheet.model.log import MODEL_LOG, ModelLog, read_back
 from scoresheet.model.upstream import ModelUpstream
+from tests.record.scripted import read_message
 
 KEY = "sk-real-0123456789abcdef"
 
@@ -55,7 +56,7 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=None, at_once=None, **hooks):
+def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=None, at_once=None, hear=None, **hooks):
     """A door to `address`."""
     door = ModelDoor(ModelUpstream.parse(f"{kind}={address}"), key, tls, at_once)
     with contextlib.ExitStack() as stack:
@@ -65,7 +66,7 @@ def opened(folder, address, kind="openai", key=KEY, screen=no_server_tools, tls=
         stack.callback(door.close)
         episode = stack.enter_context(contextlib.ExitStack())
         found = Opened(listening.getsockname()[1], folder, episode)
-        episode.enter_context(door.episode(listening, log, screen, found.hear, **hooks))
+        episode.enter_context(door.episode(listening, log, screen, hear or found.hear, **hooks))
         yield found
 
 
@@ -105,28 +106,13 @@ class Service:
                 client = self._tls.wrap_socket(client, server_side=True)
             with client:
                 while True:
-                    request = _whole(client)
+                    request = read_message(client)
                     if not request:
                         break
                     self.requests.append(request)
                     if self._answer(client) is not True:
                         break
         self.ended += 1
-
-
-def _whole(client: socket.socket) -> bytes:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        piece = client.recv(65536)
-        if not piece:
-            return data
-        data += piece
-    head, _, body = data.partition(b"\r\n\r\n")
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    length = int(lengths[0].split(b":")[1]) if lengths else 0
-    while len(body) < length:
-        body += client.recv(65536)
-    return head + b"\r\n\r\n" + body
 
 
 def says(data: bytes):

@@ -8,12 +8,9 @@ import time
 import httpx
 import pytest
 
-from scoresheet.model.door import ModelDoor
-from scoresheet.model.log import ModelLog
 from scoresheet.model.observed import Pinned, observe
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
-from scoresheet.model.upstream import ModelUpstream
 from tests.model.doors import Service, opened
 
 PATH = "/v1/chat/completions"
@@ -220,18 +217,11 @@ def test_what_waits_for_its_turn_is_looked_at_again_when_that_has_come(tmp_path)
         told.append(exchange.refused)
         spent.set()
 
-    with Service(slow) as service, contextlib.ExitStack() as stack:
-        door = ModelDoor(ModelUpstream.parse(f"openai={service.address}"), at_once=1)
-        stack.callback(door.close)
-        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        log = ModelLog(tmp_path / "model.jsonl")
-        stack.callback(log.close)
-        stack.enter_context(door.episode(listening, log, on_exchange=hear, admit=admit))
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with Service(slow) as service, opened(tmp_path, service.address, at_once=1, hear=hear, admit=admit) as door:
         answers = []
 
         def ask(model):
-            answers.append((model, post(url, b'{"model":"%b","messages":[]}' % model).status_code))
+            answers.append((model, post(door.url, b'{"model":"%b","messages":[]}' % model).status_code))
 
         first = threading.Thread(target=ask, args=(b"first",))
         first.start()
@@ -281,18 +271,13 @@ def test_what_a_call_cost_is_told_before_the_next_one_is_looked_at(tmp_path):
     def admit(_path, asked):
         looked_at.append((asked.model, release.is_set()))
 
-    with contextlib.ExitStack() as stack:
-        stub = stack.enter_context(ModelStub(Script.of(TEXT)))
-        door = ModelDoor(ModelUpstream.parse(f"openai={stub.address}/v1"))
-        stack.callback(door.close)
-        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        log = ModelLog(tmp_path / "model.jsonl")
-        stack.callback(log.close)
-        stack.enter_context(door.episode(listening, log, on_exchange=hear, admit=admit))
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        assert post(url, b'{"model":"first","messages":[]}').status_code == 200
+    with (
+        ModelStub(Script.of(TEXT)) as stub,
+        opened(tmp_path, f"{stub.address}/v1", hear=hear, admit=admit) as door,
+    ):
+        assert post(door.url, b'{"model":"first","messages":[]}').status_code == 200
         assert told.wait(300)
-        second = threading.Thread(target=post, args=(url, b'{"model":"second","messages":[]}'))
+        second = threading.Thread(target=post, args=(door.url, b'{"model":"second","messages":[]}'))
         second.start()
         second.join(0.5)  # long enough for a door that would not wait
         release.set()

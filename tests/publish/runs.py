@@ -6,6 +6,7 @@ from typing import Any
 
 from scoresheet import canonical
 from scoresheet.documents.baselines import Baseline, Baselines
+from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.documents.row import Row, episode_seed
 from scoresheet.documents.run_plan import AgentIdentity, Host, PlannedTask, QuotedManifest, RunLimits, RunPlan
 
@@ -92,6 +93,26 @@ def baselines(null: int = 0, oracle: int = 12) -> Baselines:
         ),
         ended_at="2026-09-22T09:00:00Z",
     )
+
+
+def receipt(task_id: str, leaf: str = "score", **more: Any) -> ChainedReceipt:
+    """A receipt that lets the task run, or says why not."""
+    fields = {
+        "leaf": leaf,
+        "oracle_kind": "match",
+        "mutation_scope": "read_only",
+        "fixture_sha256": PACK,
+        "runner_seat": "laptop-a" if leaf == "score" else None,
+        "task_id": task_id,
+        "manifest_sha256": PACK,
+        "reason": "oracle, scope, digest and age hold" if leaf == "score" else "the age is over the window",
+        "next_action": "Bind a runner seat, then run",
+        "issued_at": "2026-09-22T09:00:00Z",
+        "tool_version": "0.1.0",
+        "card": {},
+        "previous": "0" * 64,
+    }
+    return ChainedReceipt.model_validate(fields | more)
 
 
 def line(one: Row) -> bytes:

@@ -11,6 +11,8 @@ from scoresheet.gate import chain, pack_triage, suite
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import block, run_folder
 from scoresheet.run import prepare
+from tests import cards
+from tests.pack.packs import lay
 from tests.publish import runs
 from tests.run import packs
 
@@ -81,13 +83,21 @@ def run_only() -> Files:
     return {path: data for path, data in files().items() if path.startswith("runs/")}
 
 
+def laid(root: Path) -> Path:
+    """A folder that holds the whole suite."""
+    return lay(root, files())
+
+
+def laid_run(folder: Path) -> Path:
+    """A run directory, alone."""
+    return lay(folder, {Path(path).name: data for path, data in run_only().items()})
+
+
 @cache
 def report() -> tuple[str, str]:
     """The report of the run, as its block and as JSON."""
     with TemporaryDirectory() as scratch:
-        for path, data in run_only().items():
-            (Path(scratch) / Path(path).name).write_bytes(data)
-        run = run_folder.read(Path(scratch))
+        run = run_folder.read(laid_run(Path(scratch)))
         assert run.unmet == (), run.unmet
         return block.text(run.report()), run.report().text()
 
@@ -98,44 +108,6 @@ def readme() -> str:
 
 
 def _card(pack: Pack) -> bytes:
-    card = {
-        "schema": "agent-eval-protocol/v1",
-        "suite": {
-            "name": "shop",
-            "git_sha": "59d430a9506458e4b8a45fa6426d376dcf3eec17",
-            "fixture_hash": "sha256:" + suite.look(pack).fixture_sha256,
-            "license": "Apache-2.0",
-            "source": "invented",
-            "contamination_note": "written for a test",
-            "task_count": len(TASKS),
-            "taxonomy": {"price": len(TASKS)},
-            "origins": {"synthetic": list(TASKS)},
-        },
-        "dataset_split": {"train_like": [], "holdout": list(TASKS)},
-        "metrics": {
-            "decision": "does it finish under the budget?",
-            "primary": "share of runs that exit before wall_clock_s",
-            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
-            "headline_scalar_allowed": False,
-            "tie_margin": 0.05,
-        },
-        "controls": {
-            "runtime": "linux",
-            "lockfile": "none",
-            "tool_allowlist": ["get_item"],
-            "test_command": "none",
-            "wall_clock_s": 30,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": 20260922,
-            "human_intervention": "none",
-            "parallel_jobs": 2,
-            "network": "denied",
-            "retries": 0,
-            "repeats": REPEATS,
-            "stale_after_hours": 87600,
-        },
-        "environment": {"os": "linux", "notes": "none is needed"},
-        "publishing": {"negative_results": "required", "confound_log": "required"},
-    }
+    fixture_sha256 = suite.look(pack).fixture_sha256
+    card = cards.card(TASKS, fixture_sha256, retries=0, repeats=REPEATS, stale_after_hours=87600)
     return yaml.safe_dump(card, sort_keys=False).encode()

@@ -4,37 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.publish.admissible import Card, Evidence, reasons
 from scoresheet.publish.outcomes import fold
-from tests.publish.runs import PACK, baselines, plan, refused, row, rows
+from tests.publish.runs import baselines, plan, receipt, refused, row, rows
 
 CARD = "c" * 64
 PLAN = plan(card_sha256=CARD)
 TASKS = [task.task_id for task in PLAN.tasks]
 OUTCOMES = fold(PLAN, rows())
-
-
-def receipt(task_id: str, leaf: str = "score", seat: str | None = "laptop-a", pack: str = PACK) -> ChainedReceipt:
-    return ChainedReceipt.model_validate(
-        {
-            "leaf": leaf,
-            "oracle_kind": "match",
-            "mutation_scope": "read_only",
-            "fixture_sha256": pack,
-            "runner_seat": seat,
-            "task_id": task_id,
-            "manifest_sha256": pack,
-            "reason": "the age is over the window",
-            "next_action": "Bind a runner seat, then run",
-            "issued_at": "2026-09-22T09:00:00Z",
-            "tool_version": "0.1.0",
-            "card": {},
-            "previous": "0" * 64,
-        }
-    )
-
-
 SHEET = Card(CARD, (), frozenset(TASKS), attended=False)
 RECEIPTS = {task: receipt(task) for task in TASKS}
 FULL = Evidence(
@@ -74,9 +51,12 @@ def test_a_run_with_nothing_beside_its_rows_meets_none_of_them():
         ({"card": replace(SHEET, holdout=frozenset([*TASKS, "t77"]))}, "report-holdout"),
         ({"receipts": None}, "report-receipts"),
         ({"receipts": {}}, "report-receipts"),
-        ({"receipts": {**RECEIPTS, "t03": receipt("t03", "refresh", None)}}, "report-receipts"),
-        ({"receipts": {**RECEIPTS, "t03": receipt("t03", seat=None)}}, "report-receipts"),
-        ({"receipts": {**RECEIPTS, "t03": receipt("t03", pack="b" * 64)}}, "report-receipts"),
+        ({"receipts": {**RECEIPTS, "t03": receipt("t03", "refresh")}}, "report-receipts"),
+        ({"receipts": {**RECEIPTS, "t03": receipt("t03", runner_seat=None)}}, "report-receipts"),
+        (
+            {"receipts": {**RECEIPTS, "t03": receipt("t03", manifest_sha256="b" * 64)}},
+            "report-receipts",
+        ),
         ({"baselines": None}, "report-baselines"),
         ({"baselines": baselines(null=1)}, "report-baselines"),
         ({"baselines": baselines(oracle=11)}, "report-baselines"),
@@ -104,7 +84,7 @@ def test_a_run_that_departs_from_its_manifest_is_not_admissible(change, rule):
 
 
 def test_one_stale_task_makes_the_report_inadmissible_not_the_pack_smaller():
-    found = reasons(PLAN, OUTCOMES, replace(FULL, receipts={**RECEIPTS, "t03": receipt("t03", "refresh", None)}))
+    found = reasons(PLAN, OUTCOMES, replace(FULL, receipts={**RECEIPTS, "t03": receipt("t03", "refresh")}))
     assert [str(reason) for reason in found] == ["t03 has leaf refresh: the age is over the window [report-receipts]"]
 
 

@@ -14,9 +14,7 @@ BLOCK, JSON = scored.report()[0].partition("\n\n")[0] + "\n", scored.report()[1]
 
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    for path, data in scored.run_only().items():
-        (tmp_path / Path(path).name).write_bytes(data)
-    return run_folder.read(tmp_path).report()
+    return run_folder.read(scored.laid_run(tmp_path)).report()
 
 
 def claim(text: str) -> Claim:

@@ -16,7 +16,7 @@ from scoresheet.publish import block, decisions
 from scoresheet.publish.admissible import Card, Evidence
 from scoresheet.publish.outcomes import fold
 from scoresheet.publish.report import build
-from tests.publish.runs import PACK, A, B, baselines, plan, row, rows
+from tests.publish.runs import A, B, baselines, plan, receipt, row, rows
 
 TASKS = frozenset(task.task_id for task in plan().tasks)
 CARD = Card(
@@ -32,29 +32,13 @@ CARD = Card(
 )
 
 
-def receipt(task_id: str, kind: str = "pytest", leaf: str = "score") -> ChainedReceipt:
-    return ChainedReceipt.model_validate(
-        {
-            "leaf": leaf,
-            "oracle_kind": kind,
-            "mutation_scope": "workspace",
-            "fixture_sha256": PACK,
-            "runner_seat": "laptop-a" if leaf == "score" else None,
-            "task_id": task_id,
-            "manifest_sha256": PACK,
-            "reason": "the age is over the window" if leaf != "score" else "oracle, scope, digest and age hold",
-            "next_action": "Bind a runner seat, then run",
-            "issued_at": "2026-09-22T09:00:00Z",
-            "tool_version": "0.1.0",
-            "card": {},
-            "previous": "0" * 64,
-        }
-    )
+def judged(task_id: str, kind: str = "pytest", leaf: str = "score") -> ChainedReceipt:
+    return receipt(task_id, leaf, oracle_kind=kind, mutation_scope="workspace")
 
 
 EVIDENCE = Evidence(
     card=CARD,
-    receipts={task: receipt(task) for task in TASKS},
+    receipts={task: judged(task) for task in TASKS},
     baselines=baselines(),
     confounds=(),
 )
@@ -118,7 +102,7 @@ def test_what_a_run_can_not_give_says_why():
     assert bare["git sha + fixture hash"] == "not computed: there is no protocol card"
     uncarded = report(coded(), replace(EVIDENCE, card=None)).decisions
     assert uncarded.land_a_fix.why_not == "no complete card says which tasks are held out"
-    replayed = replace(EVIDENCE, receipts={task: receipt(task, "match") for task in TASKS})
+    replayed = replace(EVIDENCE, receipts={task: judged(task, "match") for task in TASKS})
     assert report(coded(), replayed).decisions.land_a_fix.why_not == "no task is judged by frozen tests"
     retried = report(coded(), the_plan=plan(retries=2))
     assert retried.decisions.land_a_fix.why_not == "with 2 retries a success is not of one attempt"
@@ -128,7 +112,7 @@ def test_what_a_run_can_not_give_says_why():
 
 
 def test_only_tasks_that_frozen_tests_judge_are_in_pass_at_1():
-    mixed = {task: receipt(task, "pytest" if task in ("t00", "t01") else "human") for task in TASKS}
+    mixed = {task: judged(task, "pytest" if task in ("t00", "t01") else "human") for task in TASKS}
     found = report(coded(), replace(EVIDENCE, receipts=mixed)).decisions.land_a_fix
     assert found.pass_at_1 is not None
     assert (found.tasks, found.pass_at_1.count, found.pass_at_1.planned, found.pass_at_1.ci95) == (

@@ -12,7 +12,7 @@ from scoresheet.publish.admissible import Evidence
 from scoresheet.publish.outcomes import fold
 from scoresheet.publish.report import build
 from tests.publish.runs import A, baselines, plan, row, rows
-from tests.publish.test_decisions import CARD, EVIDENCE, TASKS, receipt
+from tests.publish.test_decisions import CARD, EVIDENCE, TASKS, judged
 
 
 def report(the_rows: list[Row], evidence: Evidence = EVIDENCE, the_plan=None) -> Report:
@@ -76,7 +76,7 @@ def test_a_path_can_not_forge_a_line():
 
 
 def test_tasks_not_run_are_told_with_their_leaf():
-    receipts = {**EVIDENCE.receipts, "t03": receipt("t03", leaf="refresh"), "t77": receipt("t77")}  # type: ignore[dict-item]
+    receipts = {**EVIDENCE.receipts, "t03": judged("t03", leaf="refresh"), "t77": judged("t77")}  # type: ignore[dict-item]
     there = [one for one in rows(A) if one.task_id not in ("t03", "t05") and (one.task_id, one.repeat) != ("t06", 4)]
     found = report(there, replace(EVIDENCE, receipts=receipts))
     assert [(each.task_id, each.leaf, each.why, each.episodes) for each in found.negative_results.not_run] == [

@@ -36,11 +36,7 @@ def line(key, principal="runner@host", options='namespaces="scoresheet-report@v1
 
 def laid(folder):
     """A small run whose rows have no journals: enough for signatures."""
-    run = folder / "run"
-    run.mkdir()
-    for path, data in scored.run_only().items():
-        (run / path.rpartition("/")[2]).write_bytes(data)
-    return run
+    return scored.laid_run(folder / "run")
 
 
 def made(run, out, sign=None):

@@ -1,7 +1,6 @@
 """Small frozen packs: a shop with one item, and tasks whose prompt tells `tests/agents/obey.sh` how to behave."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from scoresheet.gate import suite
 from scoresheet.pack import fingerprint, freezer
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import Settings
+from tests import cards
 
 AGENTS = Path(__file__).parent.parent / "agents"
 OBEY = str(AGENTS / "obey.sh")
@@ -58,46 +58,16 @@ def write_card(pack: Pack, change: Callable[[dict[str, Any]], None] = lambda car
     """A complete protocol card beside the pack, every task held out, as `change` leaves it."""
     task_ids = [task.task_id for task in pack.tasks()]
     manifest = pack.manifest
-    card: dict[str, Any] = {
-        "schema": "agent-eval-protocol/v1",
-        "suite": {
-            "name": "shop",
-            "git_sha": "59d430a9506458e4b8a45fa6426d376dcf3eec17",
-            "fixture_hash": "sha256:" + suite.look(pack).fixture_sha256,
-            "license": "Apache-2.0",
-            "source": "invented",
-            "contamination_note": "written for a test",
-            "task_count": len(task_ids),
-            "taxonomy": {"price": len(task_ids)},
-            "origins": {"synthetic": list(task_ids)},
-        },
-        "dataset_split": {"train_like": [], "holdout": task_ids},
-        "metrics": {
-            "decision": "does it finish under the budget?",
-            "primary": "share of runs that exit before wall_clock_s",
-            "secondary": ["timeout vs tool-cap vs model error", "success_mean"],
-            "headline_scalar_allowed": False,
-            "tie_margin": 0.05,
-        },
-        "controls": {
-            "runtime": "linux",
-            "lockfile": "none",
-            "tool_allowlist": ["get_item"],
-            "test_command": "none",
-            "wall_clock_s": manifest.timeout_s,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": manifest.seed,
-            "human_intervention": "none",
-            "parallel_jobs": 2,
-            "network": "denied",
-            "retries": manifest.retries,
-            "repeats": manifest.repeats or 5,
-            "stale_after_hours": 87600,
-        },
-        "environment": {"os": "linux", "notes": "none is needed"},
-        "publishing": {"negative_results": "required", "confound_log": "required", "excluded": [], "upstreams": {}},
-    }
+    card = cards.card(
+        task_ids,
+        suite.look(pack).fixture_sha256,
+        wall_clock_s=manifest.timeout_s,
+        seed=manifest.seed,
+        retries=manifest.retries,
+        repeats=manifest.repeats or 5,
+        stale_after_hours=87600,
+    )
+    card["publishing"] |= {"excluded": [], "upstreams": {}}
     change(card)
     (pack.root / "card.yaml").write_text(json.dumps(card, indent=1))  # JSON is YAML
     return card
@@ -115,19 +85,6 @@ def call(target: str, status: int, answer: Any, v1: bool) -> dict[str, Any]:
     if not v1:
         recorded["request"] = {"upstream": "SHOP", "method": "GET", "path": target}
     return recorded
-
-
-def alive(marker: str) -> list[str]:
-    """Command lines of every process of the host, in whatever namespace, that hold the marker."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if marker.encode() in command and pid != str(os.getpid()):
-            found.append(command.replace(b"\0", b" ").decode("utf-8", "replace"))
-    return found
 
 
 def by_task(rows: Iterable[Any]) -> dict[str, list[Any]]:

@@ -22,8 +22,9 @@ from scoresheet.run.prepare import Asked, plan_of
 from scoresheet.sandbox.bwrap import BwrapSandbox
 from scoresheet.sandbox.spec import Sandbox
 from scoresheet.sandbox.unisolated import UnisolatedSandbox
+from tests.processes import alive
 from tests.run import atif
-from tests.run.packs import OBEY, alive, by_task, shop
+from tests.run.packs import OBEY, by_task, shop
 
 MARKER = f"{os.getpid()}{time.time_ns() % 10**9}"
 LOWERED = {"wall_clock_s": 5, "max_tool_calls": 4, "output_bytes": 100_000, "work_bytes": 8 << 20}

@@ -9,13 +9,12 @@ from scoresheet.errors import Malformed
 from scoresheet.model.entry import UNRECORDED
 from scoresheet.model.observed import Pinned
 from scoresheet.run import model_calls
+from tests import cards
 from tests.run.test_trajectory import ASKED, FINAL, USER, chat
 
-CONTROLS = {
-    "runtime": "linux", "lockfile": "none", "tool_allowlist": ["get_item"], "test_command": "none", "wall_clock_s": 10,
-    "max_tool_calls": 9, "temperature": 0.5, "seed": 3, "human_intervention": "none", "parallel_jobs": 1,
-    "network": "model_only",
-}  # fmt: skip
+CONTROLS = cards.controls(
+    wall_clock_s=10, max_tool_calls=9, temperature=0.5, seed=3, parallel_jobs=1, network="model_only"
+)
 PINNED = Pinned(0.0, (3,), "m", frozenset({"get_item"}), 9)
 
 

@@ -11,21 +11,9 @@ from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
 from scoresheet.run.models import Models
 from scoresheet.run.plan import Episode
+from tests import cards
 
-CONTROLS = {
-    "runtime": "linux",
-    "lockfile": "none",
-    "tool_allowlist": ["get_item"],
-    "test_command": "none",
-    "wall_clock_s": 30,
-    "max_tool_calls": 2,
-    "temperature": 0.5,
-    "seed": 7,
-    "human_intervention": "none",
-    "parallel_jobs": 1,
-    "network": "model_only",
-    "model": "m",
-}
+CONTROLS = cards.controls(max_tool_calls=2, temperature=0.5, seed=7, parallel_jobs=1, network="model_only", model="m")
 
 
 class Listening:

@@ -9,6 +9,7 @@ import pytest
 
 from scoresheet.sandbox.spec import ANSWER, TASK, WORK, Door, Launch, Limits, SandboxSpec
 from scoresheet.sandbox.unisolated import UnisolatedSandbox
+from tests.processes import alive
 
 ENV = (("PATH", "/usr/bin:/bin"), ("A", ANSWER), ("T", TASK), ("W", WORK))
 
@@ -19,18 +20,6 @@ def shell(script, stdin=b"", files=(), env=ENV, opened=None, **limits):
         if opened is not None:
             opened(episode)
         return episode.start(Launch(("/bin/sh", "-c", script), env, stdin))
-
-
-def alive(marker: str) -> list[str]:
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if marker.encode() in command:
-            found.append(pid)
-    return found
 
 
 def test_an_agent_runs_with_its_input_its_files_and_nothing_of_our_environment():

@@ -18,6 +18,7 @@ from scoresheet.publish.admissible import Evidence
 from scoresheet.publish.exports.subject import Attempt, Member, Names, Subject
 from scoresheet.publish.outcomes import fold
 from scoresheet.publish.report import build
+from tests import cards
 from tests.publish.runs import B, baselines, line, plan, row, rows
 
 SCHEMAS = Path(__file__).parents[2] / "vectors" / "exports"
@@ -55,36 +56,16 @@ def call(seq: int = 0, outcome: str = "hit", **more: Any) -> CallRecord:
 def card(name: str = "billing") -> ProtocolCard:
     """A complete card of twelve tasks."""
     ids = [f"t{number:02}" for number in range(12)]
-    value: dict[str, Any] = {
-        "schema": "agent-eval-protocol/v1",
-        "suite": {
-            "name": name,
-            "git_sha": "5" * 40,
-            "fixture_hash": "sha256:" + "6" * 64,
-            "license": "Apache-2.0",
-            "source": "invented",
-            "contamination_note": "none known",
-            "task_count": 12,
-            "taxonomy": {"refund": 12},
-        },
-        "dataset_split": {"train_like": [], "holdout": ids},
-        "metrics": {"primary": "share of runs", "secondary": ["success_mean"], "headline_scalar_allowed": False},
-        "controls": {
-            "runtime": "linux",
-            "lockfile": "none",
-            "tool_allowlist": ["get_item"],
-            "test_command": "none",
-            "wall_clock_s": 30,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": 1,
-            "human_intervention": "none",
-            "parallel_jobs": 2,
-            "network": "denied",
-        },
-        "environment": {"os": "linux"},
-        "publishing": {"negative_results": "required", "confound_log": "required"},
+    value = cards.card(ids, "6" * 64, seed=1)
+    value["suite"] |= {"name": name, "git_sha": "5" * 40, "contamination_note": "none known"}
+    value["suite"]["taxonomy"] = {"refund": len(ids)}
+    del value["suite"]["origins"]
+    value["metrics"] = {
+        "primary": "share of runs",
+        "secondary": ["success_mean"],
+        "headline_scalar_allowed": False,
     }
+    value["environment"] = {"os": "linux"}
     return ProtocolCard.from_value(value, "card.yaml")
 
 

@@ -19,11 +19,7 @@ def draft(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def suite(tmp_path) -> Path:
-    for path, data in scored.files().items():
-        place = tmp_path / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-    return tmp_path
+    return scored.laid(tmp_path)
 
 
 def opened(path, **more) -> folder.Open:

@@ -120,9 +120,7 @@ def test_a_draft_is_marked_all_over(draft):
 
 
 def test_an_admissible_run_is_not(tmp_path):
-    for path, data in scored.run_only().items():
-        (tmp_path / Path(path).name).write_bytes(data)
-    text = run(tmp_path)
+    text = run(scored.laid_run(tmp_path))
     assert "DRAFT" not in re.sub("<style>.*?</style>", "", text, flags=re.DOTALL)
     assert ">admissible</p>" in text
     assert "0.7500" in text

@@ -32,10 +32,7 @@ def succeed(run, *task_ids):
 def folder(tmp_path_factory):
     """Runs side by side: an admissible one, another of the same pack, a draft, one that can't be read, a baseline."""
     root = tmp_path_factory.mktemp("runs")
-    suite = root / "suite"
-    for path, data in scored.files().items():
-        (suite / path).parent.mkdir(parents=True, exist_ok=True)
-        (suite / path).write_bytes(data)
+    suite = scored.laid(root / "suite")
     careful = root / "careful"
     shutil.copytree(suite / "runs" / "careful", careful)
     hasty = root / "hasty"
@@ -308,10 +305,7 @@ def test_an_address_that_looks_like_a_broken_host_is_refused_without_an_error():
 
 
 def test_a_pack_that_was_edited_after_the_run_is_not_compared_either(tmp_path):
-    suite = tmp_path / "suite"
-    for path, data in scored.files().items():
-        (suite / path).parent.mkdir(parents=True, exist_ok=True)
-        (suite / path).write_bytes(data)
+    suite = scored.laid(tmp_path / "suite")
     careful, hasty = suite / "runs" / "careful", tmp_path / "hasty"
     shutil.copytree(careful, hasty)
     succeed(hasty, "t00", "t01")

@@ -12,6 +12,7 @@ from scoresheet.errors import ScoresheetError, Usage
 from scoresheet.run.agents import ready
 from scoresheet.run.agents.agent import inside
 from scoresheet.run.agents.spec import agent_of
+from tests import cards
 
 TRUE = str(Path("/bin/true").resolve())
 
@@ -169,24 +170,8 @@ def test_the_loop_has_no_program_of_its_own(tmp_path):
 
 
 def controls(**more):
-    return Controls.from_value(
-        {
-            "runtime": "linux",
-            "lockfile": "none",
-            "tool_allowlist": ["get_item"],
-            "test_command": "none",
-            "wall_clock_s": 30,
-            "max_tool_calls": 40,
-            "temperature": 0.0,
-            "seed": 7,
-            "human_intervention": "none",
-            "parallel_jobs": 1,
-            "network": "model_only",
-            "model": "the-model",
-            **more,
-        },
-        "card",
-    )
+    fixed = cards.controls(seed=7, parallel_jobs=1, network="model_only", model="the-model")
+    return Controls.from_value(fixed | more, "card")
 
 
 CODEX = ("request_user_input", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")

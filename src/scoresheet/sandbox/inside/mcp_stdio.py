@@ -28,6 +28,7 @@ def main():
     connection = http.client.HTTPConnection(host)
     session: "dict[str, str]" = {}
     streams: "list[threading.Thread]" = []
+    wanted: "dict[str, list[tuple[tuple[str, ...], str]]] | None" = None
     for line in sys.stdin.buffer:
         line = line.strip()
         if not line:
@@ -36,7 +37,9 @@ def main():
         method = message.get("method")
         made = headers(message)
         if method == "tools/call" and "Mcp-Method" in made:
-            made.update(repeated(message["params"], marked(host, path, message["params"]["_meta"])))
+            if wanted is None:
+                wanted = marked(host, path, message["params"]["_meta"])
+            made.update(repeated(message["params"], wanted))
         connection.request("POST", path, line, {**session, **made})
         answer = connection.getresponse()
         opened = answer.getheader(SESSION)
@@ -80,11 +83,9 @@ def headers(message):
     return made
 
 
-def marked(host, path, meta, known={}):  # noqa: B006  # asked for once
+def marked(host, path, meta):
     """Tool → the arguments that its schema wants repeated in headers: (names that lead there, header)."""
-    if known:
-        return known
-    known[""] = []
+    known = {}
     params = {"_meta": meta}
     while True:
         message = {"jsonrpc": "2.0", "id": "scoresheet-mcp", "method": "tools/list", "params": params}
