@@ -55,5 +55,5 @@ def test_numpy_prints_the_same_digits(monkeypatch, here):
 
 
 def test_no_numpy_prints_the_same_digits(monkeypatch, here):
-    monkeypatch.setattr(resample, "_has_numpy", lambda: False)
+    monkeypatch.setattr(resample, "import_numpy", lambda: False)
     assert digits.figures() == here

@@ -32,6 +32,7 @@ def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: b
     Example: scoresheet view runs
     """
     import queue
+    import threading
     from tempfile import TemporaryDirectory
 
     from scoresheet.cli import page
@@ -55,4 +56,5 @@ def command(runs: tuple[Path, ...], port: int, packs: tuple[Path, ...], draft: b
         with Server(partial(site.answer, served), render.policy(forms=True), port) as server:
             click.echo(server.url)
             say(f"{len(found.paths)} {'run' if len(found.paths) == 1 else 'runs'}; Ctrl-C ends it")
+            threading.Thread(target=served.read_all, daemon=True).start()
             ended.get()

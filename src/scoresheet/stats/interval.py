@@ -9,7 +9,7 @@ Two methods and one refusal:
 Ends are exact fractions. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -152,8 +152,21 @@ def percentile_ends(
     k = order_statistic(clusters, resamples)
     if k < 1:
         raise ValueError(f"{clusters} clusters and {resamples} resamples leave no tail to read")
-    ordered = sorted(drawn)
+    ordered = sorted(drawn, key=_whole(drawn))
     return ordered[k - 1], ordered[resamples - k], k
+
+
+def _whole(values: Sequence[Value]) -> Callable[[Value], int] | None:
+    """A key by which fractions sort as they do by themselves, in whole numbers: many times faster.
+
+    Two fractions that differ do so by at least 1 over the product of their denominators, so the floors of both times
+    the square of the largest differ too.
+    """
+    largest = max(value.denominator for value in values)
+    if largest == 1:
+        return None
+    shift = 2 * largest.bit_length()
+    return lambda value: (value.numerator << shift) // value.denominator
 
 
 def plus_four(sample: Sample) -> Interval:

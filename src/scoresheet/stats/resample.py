@@ -7,8 +7,10 @@ faster where there is enough to do, and never different. Pure.
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy
@@ -20,6 +22,8 @@ _WORTH_NUMPY = 400_000
 """Draws from which importing numpy pays."""
 _BLOCK = 1 << 17
 """Draws that numpy handles at once: its arrays stay in the processor's cache."""
+_KEPT = 1 << 22
+"""Draws that are kept for the next figure of the same pack: all figures of all its runs rest on the same ones."""
 
 
 def prefix(seed: int, pack_sha256: str) -> bytes:
@@ -45,11 +49,10 @@ def sums(
         raise ValueError("columns of different length")
     small = all(max(map(abs, column), default=0) * clusters < 2**62 for column in columns)
     if use_numpy is None:
-        use_numpy = small and clusters * resamples >= _WORTH_NUMPY and _has_numpy()
+        use_numpy = small and _numpy_pays(clusters * resamples)
     if not use_numpy:
         found: list[list[int]] = [[] for _ in columns]
-        for replicate in range(resamples):
-            drawn = indices(start, replicate, clusters)
+        for drawn in _drawn(start, clusters, resamples):
             for column, out in zip(columns, found, strict=True):
                 out.append(sum(map(column.__getitem__, drawn)))
         return tuple(map(tuple, found))
@@ -57,17 +60,38 @@ def sums(
 
     out_arrays = [np.empty(resamples, dtype=np.int64) for _ in columns]
     tables = [np.array(column, dtype=np.int64) for column in columns]
-    for first, drawn_block in _blocks(start, clusters, resamples):
+    for first, drawn_block in _known_blocks(start, clusters, resamples):
         for table, out_array in zip(tables, out_arrays, strict=True):
             out_array[first : first + len(drawn_block)] = table.take(drawn_block).sum(axis=1)
     return tuple(tuple(array.tolist()) for array in out_arrays)
 
 
+def _drawn(start: bytes, clusters: int, resamples: int) -> Iterable[Sequence[int]]:
+    """The clusters that each replicate draws."""
+    if not _may_keep(clusters, resamples):
+        return (indices(start, replicate, clusters) for replicate in range(resamples))
+    kept = _kept(start, clusters, resamples)
+    return (kept[first : first + clusters] for first in range(0, len(kept), clusters))
+
+
+def _may_keep(clusters: int, resamples: int) -> bool:
+    return clusters <= 1 << 8 and clusters * resamples <= _KEPT
+
+
+@lru_cache(maxsize=4)
+def _kept(start: bytes, clusters: int, resamples: int) -> bytes:
+    """The same one after another, an index a byte."""
+    if _numpy_pays(clusters * resamples):
+        return b"".join(block.astype("u1").tobytes() for _, block in _blocks(start, clusters, resamples))
+    return b"".join(bytes(indices(start, replicate, clusters)) for replicate in range(resamples))
+
+
+@lru_cache(maxsize=64)
 def stream_sha256(start: bytes, clusters: int, resamples: int = RESAMPLES) -> str:
     """The digest of all drawn indexes, each as one byte, or two or four (little-endian) when clusters need them."""
     code = "B" if clusters <= 1 << 8 else "H" if clusters <= 1 << 16 else "I"
     hashed = hashlib.sha256()
-    if clusters * resamples >= _WORTH_NUMPY and _has_numpy():
+    if _numpy_pays(clusters * resamples):
         for _, drawn_block in _blocks(start, clusters, resamples):
             hashed.update(drawn_block.astype({"B": "u1", "H": "<u2", "I": "<u4"}[code]).tobytes())
     else:
@@ -77,12 +101,31 @@ def stream_sha256(start: bytes, clusters: int, resamples: int = RESAMPLES) -> st
     return hashed.hexdigest()
 
 
-def _has_numpy() -> bool:
+def _numpy_pays(draws: int) -> bool:
+    """Whether numpy is there, and either imported already or worth the time that this takes."""
+    return ("numpy" in sys.modules or draws >= _WORTH_NUMPY) and import_numpy()
+
+
+def import_numpy() -> bool:
+    """True where numpy is installed. From then on all figures are made by it: the same ones, sooner."""
     try:
         import numpy  # noqa: F401
     except ImportError:
         return False
     return True
+
+
+def _known_blocks(start: bytes, clusters: int, resamples: int) -> Iterator[tuple[int, "NDArray[Any]"]]:
+    """(first replicate, drawn clusters: replicate × draw), from what is kept where it may be."""
+    import numpy as np
+
+    if not _may_keep(clusters, resamples):
+        yield from _blocks(start, clusters, resamples)
+        return
+    drawn = np.frombuffer(_kept(start, clusters, resamples), dtype=np.uint8).reshape(resamples, clusters)
+    size = max(1, _BLOCK // clusters)
+    for first in range(0, resamples, size):
+        yield first, drawn[first : first + size]
 
 
 def _blocks(start: bytes, clusters: int, resamples: int) -> Iterator[tuple[int, "NDArray[numpy.int64]"]]:

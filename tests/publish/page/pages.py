@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scoresheet import canonical
 from scoresheet.documents.row import Row
 from tests.publish import runs
 
@@ -88,5 +89,5 @@ def episode(folder: Path, row: Row, files: Mapping[str, bytes] = {}, calls: Sequ
     place.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (place / name).write_bytes(content)
-    (place / "calls.jsonl").write_text("".join(json.dumps(each) + "\n" for each in calls))
+    (place / "calls.jsonl").write_bytes(b"".join(map(canonical.line, map(dict, calls))))
     return place

@@ -10,8 +10,9 @@ import pytest
 from scoresheet.documents.comparison import Comparison
 from scoresheet.errors import Usage
 from scoresheet.pack.folder import Pack
+from scoresheet.publish.page import render
 from scoresheet.publish.page.folder import Closed, Open
-from scoresheet.publish.view import site
+from scoresheet.publish.view import site, stamp
 from scoresheet.publish.view.runs import NotCompared, Runs, Sources, Unreadable, find
 from tests.publish import runs as made
 from tests.publish import scored
@@ -178,7 +179,66 @@ def test_what_others_wrote_is_text_on_every_page(folder):
         assert "\x1b" not in text
 
 
-def test_a_run_is_read_again_when_its_files_change(copy):
+def test_a_run_that_changed_a_moment_ago_is_read_again_for_the_next_change_might_not_be_seen(copy, monkeypatch):
+    monkeypatch.setattr(stamp, "_SETTLED_NS", 10**18)
+    runs = Runs(Sources((copy,)))
+    assert runs.seen("r1") is not runs.seen("r1")
+    page(runs, "run/r1")
+    assert runs.pages.get("r1", b"") is None
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is rendered, page by page."""
+    made = []
+    run = render.run
+
+    def counted(*given):
+        made.append(given)
+        return run(*given)
+
+    monkeypatch.setattr(render, "run", counted)
+    return made
+
+
+def test_a_page_is_made_once_while_nothing_of_the_run_changes(copy, settled, drawn):
+    runs = Runs(Sources((copy,)))
+    first = page(runs, "run/r1")
+    assert page(runs, "run/r1") == first
+    assert len(drawn) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: (run / "episodes/t04/0.0/patch.diff").write_text("+ another line\n"),
+        lambda run: (run / "episodes/t04/0.0/calls.jsonl").write_text(""),
+        lambda run: shutil.rmtree(run / "episodes" / "t04"),
+        lambda run: shutil.copy(run / "confounds.jsonl", run / "confounds.new").replace(run / "confounds.jsonl"),
+        lambda run: shutil.move(run / "episodes/t04", run / "episodes/t05"),
+    ],
+    ids=["a patch", "calls", "an episode gone", "the same bytes in another file", "an episode elsewhere"],
+)
+def test_a_page_is_made_again_when_anything_that_it_shows_changes(tmp_path, settled, drawn, change):
+    run = pages.write(tmp_path / "run", (1, 0, 5, 5, 2), repeats=1)
+    runs = Runs(Sources((run,)), draft=True)
+    page(runs, "run/r1")
+    page(runs, "run/r1")
+    assert len(drawn) == 1
+    shutil.rmtree(run / "episodes" / "t05", ignore_errors=True)
+    change(run)
+    _, after = page(runs, "run/r1")
+    assert len(drawn) == 2
+    assert after == page(Runs(Sources((run,)), draft=True), "run/r1")[1]
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Files that changed a moment ago count as settled: so nobody need wait."""
+    monkeypatch.setattr(stamp, "_SETTLED_NS", -(10**18))
+
+
+def test_a_run_is_read_again_when_its_files_change(copy, settled):
     runs = Runs(Sources((copy,)))
     before = runs.seen("r1")
     assert runs.seen("r1") is before

@@ -270,19 +270,19 @@ def _compact(value: JsonValue) -> str:
 
 def _moments(found: Found, purse: _Purse) -> list[list[str]]:
     """The episode as it went, by the doors' own clocks: (seconds, who, what). Calls of tools and of the model."""
+    if not (found.model and found.model.lines):
+        return []  # the calls alone stand in their own table
     seen: list[tuple[float, str, str]] = []
     for data in found.calls.lines[:_ROWS] if found.calls else ():
         value = _object(data)
         what = f"{_word(value, 'method')} {_word(value, 'path')} → {_word(value, 'outcome')} {_status(value)}"
         seen.append((_seconds(value, "at_s"), "tool", what))
-    for data in found.model.lines[:_ROWS] if found.model else ():
+    for data in found.model.lines[:_ROWS]:
         value = _object(data)
         fault = _word(value, "refused") or _word(value, "fault")
         what = f"{_word(value, 'method')} {_word(value, 'path')} → {fault or _status(value)}"
         took = _seconds(value, "ended_s") - _seconds(value, "started_s")
         seen.append((_seconds(value, "started_s"), "model", f"{what}, {took:.3f} s"))
-    if not (found.model and found.model.lines):
-        return []  # the calls alone stand in their own table
     moments = []
     for at, who, what in sorted(seen, key=lambda moment: moment[0]):
         if purse.left <= 0:

@@ -21,6 +21,8 @@ _MARKS = re.compile(
 
 def visible(text: str) -> str:
     """`text` with what can't be seen, or steers what shows it, as `\\u202e`; line feeds and tabs stay."""
+    if text.isascii() and text.isprintable():  # most of what is shown: nothing to look for
+        return text
     return _MARKS.sub(r"\1…", _UNSEEN.sub(_named, text))
 
 

@@ -4,7 +4,6 @@ A run directory may come from anywhere: a link, a pipe or a device among its fil
 """
 
 import os
-import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,19 +11,21 @@ from pathlib import Path
 
 from scoresheet.documents.comparison import Comparison
 from scoresheet.documents.run_plan import RunPlan
-from scoresheet.errors import Finding, Refused, ScoresheetError, Usage, counted
+from scoresheet.errors import Refused, ScoresheetError, Usage, counted
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import comparable, comparison, comparison_text, laid, run_folder
-from scoresheet.publish.bundle_file import TOP
 from scoresheet.publish.comparable import Entrant
 from scoresheet.publish.page import folder
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import Listed, Standing
 from scoresheet.publish.run_folder import RUN, RunFolder
+from scoresheet.publish.view import stamp as stamps
+from scoresheet.publish.view.pages import Pages
+from scoresheet.publish.view.stamp import Stamp
+from scoresheet.stats import resample
 
 _SHOWN = ("unauthorized_rate", "timeout_rate")
 _MOST_REASONS = 20
-Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Unreadable:
 class Seen:
     """A run as it was when it was read last."""
 
-    stamp: Stamp
+    stamp: Stamp | None
     listed: Listed
     found: Open | Closed | Unreadable
 
@@ -140,6 +141,7 @@ class Runs:
         self._packs: Mapping[str, Pack] = {pack.manifest_sha256: pack for pack in (*sources.packs, *packs)}
         self._faults = sources.faults
         self._draft = draft
+        self.pages = Pages()
         self._seen: dict[str, Seen] = {}
         self._locks = {key: threading.Lock() for key in self._paths}
 
@@ -153,18 +155,24 @@ class Runs:
             return None
         if path in self._faults:
             wrong = Unreadable(_name(path), self._faults[path])
-            return Seen((), Listed(key, wrong.name, "can't be read", reasons=wrong.why), wrong)
+            return Seen(None, Listed(key, wrong.name, "can't be read", reasons=wrong.why), wrong)
         with self._locks[key]:
             try:
-                stamp = _stamp(path)
+                stamp = stamps.of_run(path)
                 known = self._seen.get(key)
-                if known is None or known.stamp != stamp:
+                if known is None or known.stamp is None or not known.stamp.still(stamp):
                     known = self._seen[key] = self._read(key, path, stamp)
                 return known
             except (ScoresheetError, OSError, ValueError) as error:
                 self._seen.pop(key, None)
                 found = Unreadable(_name(path), told(error))
-                return Seen((), Listed(key, found.name, "can't be read", reasons=found.why), found)
+                return Seen(None, Listed(key, found.name, "can't be read", reasons=found.why), found)
+
+    def read_all(self) -> None:
+        """Read every run now, so that whoever asks later need not wait."""
+        resample.import_numpy()
+        for key in self:
+            self.seen(key)
 
     def listed(self) -> tuple[Listed, ...]:
         """Every run, in the order in which they were named."""
@@ -240,22 +248,6 @@ def _listed(key: str, plan: RunPlan, found: Open | Closed) -> Listed:
         figures=tuple((name, marks[name]) for name in (first, *_SHOWN)),
         confounds=str(len(confounds)),
     )
-
-
-def _stamp(path: Path) -> Stamp:
-    """What tells whether a run's files have changed. Raises `Refused` for one that is no regular file."""
-    stamp = []
-    for name in sorted(TOP):
-        try:
-            status = os.lstat(path / name)
-        except FileNotFoundError:
-            continue
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-            finding = Finding("view-file", name, f"{kind}: it is not read")
-            raise Refused(finding.what, [finding], name)
-        stamp.append((name, status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(stamp)
 
 
 def told(error: Exception) -> tuple[str, ...]:

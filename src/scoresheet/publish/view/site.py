@@ -7,10 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 from scoresheet.documents.comparison import Comparison
 from scoresheet.errors import Refused
 from scoresheet.publish.page import listing, render
-from scoresheet.publish.page.folder import Closed
+from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import Question
 from scoresheet.publish.page.render import Link
-from scoresheet.publish.view.runs import NotCompared, Runs, Unreadable, told
+from scoresheet.publish.view import stamp as stamps
+from scoresheet.publish.view.runs import NotCompared, Runs, Seen, Unreadable, told
 
 _LONGEST = 8192
 _MOST_FIELDS = 256
@@ -56,10 +57,23 @@ def _run(runs: Runs, key: str, _: Query) -> Answer:
             return Answer(200, render.closed(seen.found, links))
         case _:
             try:  # its episodes are read again while they are shown
-                return Answer(200, iter(("".join(render.run(seen.found, links)),)))
+                return Answer(200, iter((_page(runs, key, seen, seen.found, links),)))
             except (Refused, OSError) as error:
                 why = (*told(error), "put back what the run wrote, and load this page again")
                 return Answer(503, render.refused(f"{seen.listed.name} changed while it was read", why, links))
+
+
+def _page(runs: Runs, key: str, seen: Seen, found: Open, links: Sequence[Link]) -> str:
+    """The page of a run, as it was made last where nothing of what it shows has changed."""
+    episodes = stamps.of_attempts(found.path, found.attempts)
+    settled = episodes.settled and seen.stamp is not None and seen.stamp.settled
+    stamp = episodes.digest + (b"" if seen.stamp is None else seen.stamp.digest)
+    page = runs.pages.get(key, stamp) if settled else None
+    if page is None:
+        page = "".join(render.run(found, links))
+        if settled:
+            runs.pages.put(key, stamp, page)
+    return page
 
 
 def _compare(runs: Runs, _: str, query: Query) -> Answer:
