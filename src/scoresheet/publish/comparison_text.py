@@ -198,12 +198,18 @@ def cost(found: Comparison) -> Iterator[str]:
     if axis is None:
         yield f"cost: not compared: {found.why_no_cost}"
         return
+    tables: dict[str, list[str]] = {}
+    for each in axis.bills:
+        if each.currency is not None:
+            table = f"{each.currency} of {each.prices_date} (sha256:{each.prices_sha256})"
+            tables.setdefault(table, []).append(each.run)
+    for table, runs in tables.items():
+        yield f"prices {', '.join(runs)}: {table}"
     for each in axis.bills:
         if each.total is None:
             yield f"cost {each.run}: not known: {one_line(each.why_not or '')}"
         else:
-            table = f"prices of {each.prices_date} (sha256:{each.prices_sha256})"
-            yield f"cost {each.run}: {each.total} {each.currency}, {table}; per success {each.per_success}"
+            yield f"cost {each.run}: {each.total} {each.currency}; per success {each.per_success}"
     for pair in axis.pairs:
         if pair.geometric is None:
             yield f"cost {pair.first} / {pair.second}: not computed: {one_line(pair.why_not or '')}"

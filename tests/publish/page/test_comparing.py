@@ -56,10 +56,16 @@ def test_money_stands_beside_the_tokens_or_says_why_not():
     assert page(compared.entrant(A), compared.entrant(B, "hasty")).money[0].value.startswith("not compared: no run has")
     careful = compared.entrant(A, tokens=[900] * 12, prices=compared.PRICES)
     priced = page(careful, compared.entrant(B, "hasty", tokens=[400] * 12, prices=compared.PRICES))
-    assert [entry.key for entry in priced.money] == ["cost A", "cost B", "cost A / B", "cost per success A / B"]
+    assert [entry.key for entry in priced.money] == [
+        "prices A, B",
+        "cost A",
+        "cost B",
+        "cost A / B",
+        "cost per success A / B",
+    ]
     half = page(careful, compared.entrant(B, "hasty", tokens=[400] * 12))
-    assert half.money[1].value == "not known: no price table (run --prices FILE)"
-    assert half.money[2].value == "not computed: B: no price table (run --prices FILE)"
+    assert half.money[2].value == "not known: no price table (run --prices FILE)"
+    assert half.money[3].value == "not computed: B: no price table (run --prices FILE)"
 
 
 def test_under_five_tasks_a_run_has_no_interval():
