@@ -91,6 +91,17 @@ def refuse_unwritable(out: Path, what: str, *, replace: bool, mend: str = _ANOTH
         raise _cannot(what, "it is a device or a pipe", out, _ANOTHER)  # a rename would put a file in its place
 
 
+def refuse_unmakeable(folder: Path, what: str, mend: str) -> None:
+    """Raise `Usage` when `folder`, which is to be written to, can't be one, as far as that can be seen."""
+    place = folder
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not os.path.isdir(place):
+        raise _cannot(what, "it is no folder", place, mend)
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise _cannot(what, "nothing can be written to this folder", place, mend)
+
+
 def sync_folder(folder: Path) -> None:
     """Make new names in `folder` survive a crash."""
     try:

@@ -62,7 +62,7 @@ class Authority:
             from cryptography.hazmat.primitives.asymmetric import ec
             from cryptography.x509.oid import NameOID
         except ImportError as error:
-            raise Usage("HTTPS needs an extra", mend="pip install 'scoresheet[https]'") from error
+            raise Usage("HTTPS needs an extra", "cryptography", "pip install 'scoresheet[https]'") from error
         self._http2 = http2 and _speaks_http2()
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())

@@ -97,7 +97,7 @@ def test_bad_entries_beside_the_rows_are_findings(tmp_path):
 def test_what_is_no_run_says_which_file_is_lacking(tmp_path):
     with pytest.raises(Usage) as refusal:
         run_folder.read(tmp_path)
-    assert "run.json" in refusal.value.where
+    assert "run.json" in refusal.value.what
 
 
 def test_a_broken_plan_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The command itself: verbs loaded only when called, one place where errors become exit codes."""
 
+import errno
 import importlib
 import keyword
 import os
@@ -10,9 +11,11 @@ import click
 
 from scoresheet import __version__
 from scoresheet.cli.verbs import VERBS, help_text
-from scoresheet.errors import ISSUES, Refused, ScoresheetError
+from scoresheet.errors import ISSUES, Malformed, Refused, ScoresheetError, Usage
 
 BUG = 70
+_PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.ELOOP)
+"""What a system says of a place that was named, or of its disk: no bug."""
 INTERRUPTED = 130
 
 
@@ -69,10 +72,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing more to say
         return 0
-    except Exception as error:  # a bug must end as 70, never as a verdict
+    except Exception as error:
         if debug:
             raise
-        say(f"error: a bug in scoresheet: {type(error).__name__}: {error}")
+        if isinstance(error, OSError) and error.errno in _PLACES and error.filename is not None:
+            show(Usage(f"it can't be read or written: {error.strerror}", os.fsdecode(error.filename), _mend_of(error)))
+            return Usage.exit_code
+        say(f"error: a bug in scoresheet: {type(error).__name__}: {error}")  # it must end as 70, never as a verdict
         say(f"  mend: run the same command with --debug and report what it prints at {ISSUES}")
         return BUG
 
@@ -116,10 +122,23 @@ def show(error: ScoresheetError) -> None:
             say(plain(f"error: {error}: {len(error.findings)} findings"))
     else:
         say("\n".join(map(plain, f"error: {error}".split("\n"))))
-    mend = error.mend
-    if not mend and isinstance(error.__cause__, OSError):
-        from scoresheet.cli import mends
-
-        mend = mends.of_file(error.__cause__, "written" in error.what)
-    if mend:
+    if mend := _mend(error):
         say("\n".join(map(plain, f"  mend: {mend}".split("\n"))))
+
+
+def _mend(error: ScoresheetError) -> str:
+    """What the error says, else what its cause or its kind lets us say."""
+    if error.mend:
+        return error.mend
+    if isinstance(error, Refused) and error.findings:
+        rules = "correct what is named there; the docs have a section on every rule in brackets"
+        return "" if any(finding.mend for finding in error.findings) else rules
+    if isinstance(error.__cause__, OSError):
+        return _mend_of(error.__cause__, "written" in error.what)
+    return "correct the text there, or name another file" if isinstance(error, Malformed) else ""
+
+
+def _mend_of(error: OSError, writing: bool = False) -> str:
+    from scoresheet.cli import mends
+
+    return mends.of_file(error, writing)

@@ -60,16 +60,10 @@ def _check(target: str, fixture: str | None, quiet: bool) -> "list[CheckTarget]"
     """The verdict on a card, or on a pack and the card beside it."""
     if not os.path.isdir(target):
         return [_card(target, fixture)]
-    from scoresheet.errors import Usage
     from scoresheet.gate import card
-    from scoresheet.pack.freeze import MANIFEST
-    from scoresheet.run import journal
+    from scoresheet.pack.folder import refuse_run
 
-    root = Path(target)
-    if (root / journal.ROWS).is_file() and not (root / MANIFEST).exists():
-        mend = f"scoresheet report {target} says whether it is admissible, scoresheet verify {target} recomputes it"
-        raise Usage("this is a run, not a pack", target, mend)
-
+    refuse_run(Path(target))
     beside = card.card_of(target)
     found = [_pack(target, quiet, with_blanks=beside is not None)]
     if beside is not None:

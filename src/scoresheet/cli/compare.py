@@ -56,9 +56,12 @@ def command(
     form = "json" if as_json else form
     entrants = comparable.labelled([_read(path) for path in runs])
     for one, other in comparable.same_rows(entrants):
-        raise Usage(f"{one.label} and {other.label} are one and the same run", other.name)
+        raise Usage(
+            f"{one.label} and {other.label} are one and the same run", other.name, "name the runs of two agents"
+        )
     if sum(not each.baseline for each in entrants) < 2:
-        raise Usage("a comparison needs two runs; baselines are not ranked", mend="name the runs of two agents")
+        named = ", ".join(f"{each.name} ({'a baseline' if each.baseline else 'a run'})" for each in entrants)
+        raise Usage("a comparison needs two runs; baselines are not ranked", named, "name the runs of two agents")
     differences = comparable.differences(entrants)
     if differences:
         if form == "json":
@@ -104,8 +107,10 @@ def _read(path: Path) -> "Entrant":
     else:
         with TemporaryDirectory(prefix="scoresheet-") as scratch:
             seen = audit.read(path, Path(scratch))
+        seen.refuse_no_bundle(path)
         if seen.run is None:
-            raise Refused("there is no run to compare", seen.findings, str(path))
+            mend = f"scoresheet verify {path} says all that does not hold"
+            raise Refused("there is no run to compare", seen.findings, str(path), mend)
         run = seen.run
         faults = (finding for finding in seen.findings if finding.severity == "error")
         run = replace(run, evidence=replace(run.evidence, findings=(*run.evidence.findings, *faults)))

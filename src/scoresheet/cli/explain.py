@@ -97,7 +97,8 @@ def _request(pack: "Pack", text: str, upstream: str | None, headers: Sequence[st
     first, _, rest = data.lstrip().partition(b"\n")
     method, target, *more = first.decode("utf-8", "surrogateescape").strip().split(None, 2) + [""] * 2
     if not target:
-        raise Usage(f"{text!r} is no request", mend="write 'METHOD TARGET [BODY]', such as 'GET /v1/payments/1842'")
+        mend = "write 'METHOD TARGET [BODY]', such as 'GET /v1/payments/1842', or @FILE that holds one"
+        raise Usage(f"{text!r} is no request", "REQUEST", mend)
     pairs = [_header(line) for line in headers]
     if more[0].startswith("HTTP/"):
         head, blank, body = rest.replace(b"\r\n", b"\n", rest.count(b"\r\n")).partition(b"\n\n")
@@ -127,7 +128,8 @@ def _upstream(pack: "Pack") -> str:
         return ""
     names = {*pack.manifest.upstreams, *(tool.http.upstream for tool in pack.tools.values() if tool.http is not None)}
     if len(names) > 1:
-        raise Usage("the pack has several upstreams", mend=f"say --upstream with one of {', '.join(sorted(names))}")
+        mend = f"give --upstream NAME, one of {', '.join(sorted(names))}"
+        raise Usage("the pack has several upstreams", str(pack.root), mend)
     return names.pop() if names else ""
 
 

@@ -46,7 +46,7 @@ def of_call(error: click.ClickException, context: click.Context | None) -> str:
             return "; ".join(filter(None, (f"give {_told(param)}", _example(context))))
         case click.BadParameter(param=click.Parameter() as param):
             return _of_path(error.message, param) or f"give {_told(param)}"
-        case click.BadOptionUsage(option_name=name):
+        case click.BadParameter(param_hint=str(name)) | click.BadOptionUsage(option_name=name):
             return next((f"give {_told(param)}" for param in params if name in param.opts), more)
         case _ if (found := _VERB.match(what(error))) is not None:
             near = difflib.get_close_matches(found[1], VERBS, 1)
@@ -90,6 +90,8 @@ def _missing(path: str, writing: bool = False) -> str:
     folder = os.path.dirname(path) or "."
     if os.path.exists(folder) and not os.path.isdir(folder):
         return f"{folder} is a file, not a folder: correct the path"
+    if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
+        return f"{_owner(folder)}, or take another place"
     if not os.path.isdir(folder):
         make = f"make it first (mkdir -p {shlex.quote(folder)}), or " if writing else ""
         return f"there is no folder {folder}: {make}correct the path"

@@ -47,7 +47,7 @@ def command(script: str, port: int, seed: int, as_json: bool) -> None:
     try:
         stub = ModelStub(scripted, seed, port, _print if as_json else _tell)
     except OSError as error:
-        raise Usage(f"can't listen on port {port}: {error}", mend="give another --port, or none") from error
+        raise Usage(f"can't listen on port {port}: {error}", "--port", "give another --port, or none") from error
     with stub:
         out = say if as_json else click.echo
         out(f"export OPENAI_BASE_URL={stub.address}/v1")

@@ -17,7 +17,7 @@ def renderer() -> "ModuleType":
     try:
         from scoresheet.publish.page import render
     except ImportError as error:
-        raise Usage(f"a page can't be written: {error}", mend="pip install 'scoresheet[html]'") from error
+        raise Usage(f"a page can't be written: {error}", "--html", "pip install 'scoresheet[html]'") from error
     return render
 
 

@@ -82,7 +82,7 @@ def command(
     if https and not services:
         raise Usage("no service has an address", "--https", "give --upstream NAME=https://host")
     if len({service.name for service in services}) < len(services):
-        raise Usage("two services have one name", "--upstream")
+        raise Usage("two services have one name", "--upstream", "give each a name of its own: --upstream NAME=URL")
     tools = tuple(tool for text in descriptions for tool in _described(text, services))
     server = None if mcp is None else McpServer.parse(mcp)
     if not services and server is None:

@@ -59,8 +59,10 @@ def _side(path: Path, name: str) -> "Side":
 
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
         seen = audit.read(path, Path(scratch))
+    seen.refuse_no_bundle(path)
     if seen.run is None or seen.report is None:
-        raise Refused("there is no run to compare", seen.findings, str(path))
+        mend = f"scoresheet verify {path} says all that does not hold"
+        raise Refused("there is no run to compare", seen.findings, str(path), mend)
     return Side(name, seen.run.plan, seen.report, seen.run.outcomes, tuple(map(str, seen.findings)))
 
 

@@ -67,8 +67,10 @@ def command(bundle: Path, agent: str, seat: str, out: Path | None, pack: str | N
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
         unpacked = Path(scratch)
         seen = audit.of_bundle(bundle, unpacked, keep_agent=True)
+        seen.refuse_no_bundle(bundle)
         if not seen.ok or seen.run is None:
-            raise Refused("the bundle does not hold: nothing was run", seen.findings, str(bundle))
+            mend = f"get the bundle again; scoresheet verify {bundle} says all that does not hold"
+            raise Refused("the bundle does not hold: nothing was run", seen.findings, str(bundle), mend)
         first = seen.run.plan
         if seat == first.seat:
             mend = "say who or what you are: --seat LABEL"

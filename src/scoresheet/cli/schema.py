@@ -49,7 +49,7 @@ def command(name: str | None) -> None:
 
         near = difflib.get_close_matches(name, FORMATS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise Usage(f"no format is called {name!r}", mend=f"{hint}the formats are {', '.join(FORMATS)}")
+        raise Usage(f"no format is called {name!r}", "NAME", f"{hint}the formats are {', '.join(FORMATS)}")
     module, model = FORMATS[name]
     document = getattr(importlib.import_module(f"scoresheet.documents.{module}"), model)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | document.model_json_schema(by_alias=True)

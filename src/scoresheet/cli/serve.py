@@ -130,7 +130,7 @@ def _services(accept_new: bool, live: tuple[str, ...]) -> "tuple[Upstream, ...]"
         raise Usage("no live service is named", "--accept-new", "give --upstream NAME=URL, as for record")
     services = tuple(map(Upstream.parse, live))
     if len({service.name for service in services}) < len(services):
-        raise Usage("two services have one name", "--upstream")
+        raise Usage("two services have one name", "--upstream", "give each a name of its own: --upstream NAME=URL")
     return services
 
 
@@ -155,7 +155,7 @@ def _listen(port: int | None) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port or 0))
     except (OSError, OverflowError) as error:
-        raise Usage(f"can't listen on port {port}: {error}", mend="give another --port, or none") from error
+        raise Usage(f"can't listen on port {port}: {error}", "--port", "give another --port, or none") from error
 
 
 def _environment(

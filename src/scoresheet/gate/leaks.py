@@ -164,7 +164,7 @@ def _single(path: Path) -> _Listing:
     except OSError as error:
         raise Usage(f"the file can't be read: {error.strerror}", str(path)) from error
     if not stat.S_ISREG(status.st_mode):
-        raise Usage("not a file and not a folder: it was not opened", str(path))
+        raise Usage("not a file and not a folder: it was not opened", str(path), "name a file or a folder")
     return _Listing((Entry(path.name, status.st_size),), (), (), 0)
 
 

@@ -99,7 +99,8 @@ class ModelDoor:
         Raises `Usage` for a key that can't stand in a header.
         """
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key and key):
-            raise Usage("the key of the model can't stand in a header", mend="is there a line break in the variable?")
+            mend = "export the variable again, without spaces and line breaks"
+            raise Usage("the key of the model can't stand in a header", "--model-key-env", mend)
         self.upstream = upstream
         self.turnstile = Turnstile(at_once)
         self._key = key

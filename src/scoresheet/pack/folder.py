@@ -15,6 +15,8 @@ from scoresheet.errors import Finding, Refused, Usage
 from scoresheet.pack import portable, tree
 from scoresheet.pack.freeze import BESIDE, CARD, FROZEN_AT, MANIFEST, RECEIPTS, is_task
 
+_TASKS_SHOWN = 5
+
 
 class Pack:
     """A frozen pack. Opening reads the manifest and nothing else."""
@@ -38,6 +40,7 @@ class Pack:
             except Refused as refused:
                 if refused.findings[0].rule != "pack-missing":
                     raise
+                refuse_run(root)
                 raise _not_frozen(root, "it has no manifest.json") from refused
         manifest = manifest_of(data)
         if not manifest.tasks:  # `record` keeps the hosts that it recorded in a manifest that pins nothing yet
@@ -62,7 +65,7 @@ class Pack:
             mend = (
                 f"did you mean {', '.join(near)}?"
                 if near
-                else "the pack's tasks are the keys of `tasks` in manifest.json"
+                else f"it has {', '.join(sorted(path_of)[:_TASKS_SHOWN])}{', …' if len(path_of) > _TASKS_SHOWN else ''}"
             )
             raise Usage(f"the pack has no task {task_id!r}", str(self.root), mend)
         return self.task_at(path_of[task_id])
@@ -244,6 +247,13 @@ def manifest_of(data: bytes, where: str = MANIFEST) -> Manifest:
     if findings:
         raise Refused("the manifest is refused", findings, where)
     return manifest
+
+
+def refuse_run(root: Path) -> None:
+    """Raise `Usage` when a run lies at `root`, where a pack belongs."""
+    if (root / "rows.jsonl").is_file() and not (root / MANIFEST).exists():
+        mend = f"scoresheet report {root} says whether it is admissible, scoresheet verify {root} recomputes it"
+        raise Usage("this is a run, not a pack", str(root), mend)
 
 
 def _not_frozen(root: Path, why: str) -> Refused:

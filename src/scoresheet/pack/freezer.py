@@ -18,6 +18,7 @@ from scoresheet.documents.manifest import Manifest, Protocol
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, ScoresheetError
 from scoresheet.pack import freeze, tree
+from scoresheet.pack.folder import refuse_run
 from scoresheet.pack.freeze import BESIDE, FROZEN_AT, MANIFEST, Frozen, Settings, TaskFacts
 from scoresheet.pack.toolbox import Toolbox
 
@@ -68,7 +69,9 @@ def examine(
     progress: tree.Progress = tree.quiet,
     ahead: tree.Ahead | None = None,
 ) -> Examined:
-    """What freezing `root` would find; nothing is written. Raises `Usage` when the folder can't be read.
+    """What freezing `root` would find; nothing is written.
+
+    Raises `Usage` when the folder can't be read, and when it is a run.
 
     `ahead` is what `tree.hashing_ahead(root)` has begun.
     """
@@ -79,6 +82,7 @@ def examine(
 def _examine(
     root: str | Path, settings: Settings | None, progress: tree.Progress, ahead: tree.Ahead | None = None
 ) -> Examined:
+    refuse_run(Path(root))
     listing = tree.listing(root) if ahead is None else ahead.listing
     entries = [entry for entry in listing.files if entry.path not in BESIDE]
     task_entries: list[tree.Entry] = []

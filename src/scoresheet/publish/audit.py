@@ -20,7 +20,7 @@ from scoresheet.documents.protocol_card import Controls
 from scoresheet.documents.report import Report
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
-from scoresheet.errors import Finding, Refused, ScoresheetError
+from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.gate import pack_triage, reading
 from scoresheet.model.entry import MODEL_LOG
 from scoresheet.pack.folder import Pack
@@ -92,6 +92,13 @@ class Audit:
     def ok(self) -> bool:
         """True when nothing contradicts."""
         return not self.findings
+
+    def refuse_no_bundle(self, path: Path) -> None:
+        """Raise `Usage` when the file at `path` is no bundle at all."""
+        if self.kind == "bundle" and self.sha256 is None:
+            what = self.findings[0].what.removeprefix("this is no bundle: ")
+            mend = "name the folder that `scoresheet run --out DIR` wrote, or the file that `scoresheet bundle` wrote"
+            raise Usage(f"this is no bundle: {what}", str(path), mend)
 
 
 def of_run(folder: Path, pack: Pack | None = None, printed: bool = True) -> Audit:

@@ -286,7 +286,7 @@ class BundleFile:
 def opened(path: str | Path) -> Iterator[BundleFile]:
     """The bundle in the file at `path`. Raises `Usage` when it can't be read, `Refused` when it is none."""
     if os.path.exists(path) and not os.path.isfile(path):  # opening a FIFO would wait for ever
-        raise Usage("a bundle is a file", str(path))
+        raise Usage("a bundle is a file", str(path), "name the file that `scoresheet bundle` wrote")
     try:
         file = open(path, "rb", buffering=_CHUNK)  # noqa: SIM115  # closed below
     except OSError as error:

@@ -33,7 +33,7 @@ from scoresheet.publish.admissible import Card, Evidence, Reason, reasons
 from scoresheet.publish.figures import Method
 from scoresheet.publish.outcomes import Ledger, Outcomes
 from scoresheet.publish.report import build
-from scoresheet.run import judgments, prices
+from scoresheet.run import journal, judgments, prices
 from scoresheet.run.judgments import JUDGMENTS, Judgments
 
 RUN, ROWS = "run.json", "rows.jsonl"
@@ -127,8 +127,10 @@ def plan_of(folder: Path) -> RunPlan:
     try:
         plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
     except OSError as error:
-        mend = "name the directory that `scoresheet run --out DIR` wrote"
-        raise Usage(f"no run can be read here: {error.strerror}", str(folder / RUN), mend) from error
+        raise journal.no_run(folder, error) from error
+    except Refused as error:
+        error.mend = f"put back the {RUN} that the run wrote — in {folder}"
+        raise
     if not plan.tasks:
         raise Refused("the run has no task", [Finding("run-empty", RUN, "the run has no task")], RUN)
     if plan.planned > _MOST_PLANNED:

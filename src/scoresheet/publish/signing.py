@@ -82,7 +82,7 @@ def ed25519_of(blob: bytes) -> bytes | None:
 
 
 def ssh(key: Path, data: bytes) -> bytes:
-    """The armoured SSH signature of `data`. Raises `ScoresheetError` when ssh-keygen refuses."""
+    """The armoured SSH signature of `data`. Raises `Usage` when ssh-keygen refuses the key."""
     with TemporaryDirectory(prefix="scoresheet-") as scratch:
         path = Path(scratch) / INDEX
         path.write_bytes(data)
@@ -90,7 +90,7 @@ def ssh(key: Path, data: bytes) -> bytes:
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
             what = f"ssh-keygen does not sign: {said[-1] if said else f'exit {done.returncode}'}"
-            raise ScoresheetError(what, str(key), "name an OpenSSH private key")
+            raise Usage(what, str(key), "name an OpenSSH private key: --sign KEY")
         return path.with_name(path.name + ".sig").read_bytes()
 
 
@@ -103,7 +103,7 @@ def ssh_keygen(*words: str, given: bytes | None = None) -> "subprocess.Completed
     except FileNotFoundError as error:
         raise Usage("ssh-keygen is not installed", "ssh-keygen", "apt-get install openssh-client") from error
     except subprocess.TimeoutExpired as error:
-        raise ScoresheetError("ssh-keygen does not answer", words[1]) from error
+        raise ScoresheetError("ssh-keygen does not answer", words[1], "see that the key needs no passphrase") from error
 
 
 def principals(allowed: Path, signature: bytes, data: bytes, namespace: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Recordings that people already have, into a pack: files are read here, and the pack is written, all or nothing."""
 
 import dataclasses
+import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ def bring_in(kind: Format, sources: Sequence[Source], settings: Settings, compar
     """
     named(settings.task_id)
     if settings.pack.exists() and not settings.pack.is_dir():
-        raise Usage("the pack is not a directory", str(settings.pack))
+        raise Usage("the pack is not a directory", str(settings.pack), "give --out PACK, a folder or a new name")
     gathered = _gathered(kind, sources, settings)
     others = [_gathered(kind, [source], settings) for source in compared]
     prompt = settings.prompt or gathered.prompt
@@ -160,12 +161,13 @@ def sources(kind: Format, paths: Sequence[Path]) -> tuple[Source, ...]:
     """The files, and those of a kind in folders, by name. Raises `Usage`."""
     found: list[Source] = []
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             inside = [each for each in sorted(path.rglob("*")) if each.suffix.lower() in kind.suffixes]
             own = [each for each in inside if each.is_file() and (kind.beside not in each.parts or not kind.beside)]
             if not own:
                 suffixes = " or ".join(kind.suffixes)
-                raise Usage(f"the folder holds no file that ends in {suffixes}", str(path))
+                mend = "name the file itself, or see that FORMAT is the right one"
+                raise Usage(f"the folder holds no file that ends in {suffixes}", str(path), mend)
             if len(own) > _MAX_FILES:
                 raise Usage(f"the folder holds more than {_MAX_FILES} files", str(path), "import it part by part")
             roots = {each: _root(each, kind) for each in own}
@@ -202,7 +204,7 @@ def _bytes(path: Path) -> bytes:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise Usage("not a regular file", str(path))
+            raise Usage("not a regular file", str(path), "save the recording to a file")
         if found.st_size > MAX_BYTES:
             mend = "split the recording: one task needs only its own calls"
             raise Usage(f"the file has more than {MAX_BYTES >> 20} MiB", str(path), mend)

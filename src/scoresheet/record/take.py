@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import canonical
+from scoresheet import atomic_file, canonical
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.manifest import DEFAULT_SEED
 from scoresheet.documents.row import episode_seed
@@ -190,7 +190,8 @@ def _taken(
 def _may_record(plan: TaskPlan, settings: Settings) -> None:
     """Refuse before the command runs what would be refused after it."""
     if settings.pack.exists() and not settings.pack.is_dir():
-        raise Usage("the pack is not a directory", str(settings.pack))
+        raise Usage("the pack is not a directory", str(settings.pack), "name a folder, or a new one")
+    atomic_file.refuse_unmakeable(settings.pack.absolute(), "the pack", "name a folder that you can write to")
     path = settings.pack / "tasks" / f"{plan.task_id}.json"
     if path.exists() and not settings.replace:
         what = f"the task {plan.task_id} is recorded already"

@@ -12,6 +12,7 @@ from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
 from scoresheet.errors import Malformed, Refused, ScoresheetError, Usage
+from scoresheet.pack.freeze import MANIFEST
 
 ROWS = "rows.jsonl"
 PLAN = "run.json"
@@ -21,6 +22,7 @@ PACK = "pack.json"
 CONFOUNDS = "confounds.jsonl"
 RECEIPTS = "receipts.jsonl"
 _LOCK = ".lock"
+_SHOWN = 5
 
 
 class Rows:
@@ -83,9 +85,29 @@ def read_plan(out: Path) -> RunPlan:
     try:
         data = (out / PLAN).read_bytes()
     except OSError as error:
-        mend = "name the directory that `scoresheet run --out DIR` wrote"
-        raise Usage(f"no run: {PLAN} can't be read: {error.strerror}", str(out), mend) from error
-    return RunPlan.from_bytes(data, PLAN)
+        raise no_run(out, error) from error
+    try:
+        return RunPlan.from_bytes(data, PLAN)
+    except Refused as error:
+        error.mend = f"put back the {PLAN} that the run wrote — in {out}"
+        raise
+
+
+def no_run(folder: Path, error: OSError) -> Usage:
+    """That no run can be read in a folder, with what lies there instead."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Usage(f"no run can be read here: {error.strerror}", str(folder / PLAN))
+    if (folder / MANIFEST).is_file():
+        mend = f"scoresheet run {folder} --agent SPEC --seat LABEL makes a run of it"
+        return Usage("this is a pack, not a run", str(folder), mend)
+    try:
+        below = sorted(each.name for each in os.scandir(folder) if os.path.isfile(Path(each.path) / PLAN))
+    except OSError:
+        below = []
+    mend = "name the directory that `scoresheet run --out DIR` wrote"
+    if below:
+        mend = f"name one of the runs in it: {', '.join(below[:_SHOWN])}{', …' if len(below) > _SHOWN else ''}"
+    return Usage(f"no run can be read here: there is no {PLAN}", str(folder), mend)
 
 
 def write_plan(out: Path, plan: RunPlan) -> None:

@@ -159,7 +159,8 @@ def _go_on_spending(recorded: RunPlan, out: Path, models: Models) -> None:
 
 
 def refuse_used(out: Path) -> None:
-    """Raises `Usage` when something is there: nothing that a user made is overwritten."""
+    """Raises `Usage` when something is there, for nothing is overwritten, and where no folder can be made."""
+    atomic_file.refuse_unmakeable(out, "the run", "choose another --out")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         mend = "choose another --out, or continue that run with --resume"
         raise Usage("the run directory is not empty", str(out), mend)

@@ -57,8 +57,10 @@ def opened(path: Path, pack: Pack | None = None) -> Iterator[Candidate]:
     with tempfile.TemporaryDirectory(prefix="scoresheet-") as scratch:
         found = laid.lay(path, Path(scratch), pack)
         there = found.audit.run
+        found.audit.refuse_no_bundle(path)
         if there is None:
-            raise Refused("there is no run to export", found.audit.findings, str(path))
+            mend = f"scoresheet verify {path} says all that does not hold"
+            raise Refused("there is no run to export", found.audit.findings, str(path), mend)
         told = {str(reason) for reason in there.unmet}
         faults = [Reason(each.rule, f"{each.where}: {each.what}") for each in found.faults]
         unmet = (*there.unmet, *(fault for fault in faults if str(fault) not in told))
