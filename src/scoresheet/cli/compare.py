@@ -1,6 +1,5 @@
 """`scoresheet compare`: do agents differ, by runs of one pack under one protocol?"""
 
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scoresheet.cli import emphasis
+from scoresheet.errors import Incomplete
+
 if TYPE_CHECKING:
     from scoresheet.documents.comparison import Comparison
     from scoresheet.publish.comparable import Entrant
-
-INCOMPLETE = 4
 
 
 @click.command()
@@ -76,13 +76,13 @@ def command(
             click.echo(NotComparable(differences=(), reasons=lines).text(), nl=False)
         else:
             click.echo(comparison_text.not_admissible(lines), nl=False)
-        return INCOMPLETE if incomplete else 1
+        return Incomplete.exit_code if incomplete else 1
     found = comparison.build(entrants, [each for each in comparison.METRICS if each in metrics])
     if html is not None or form == "html":
         from scoresheet.cli import page
 
         page.give(page.renderer().comparison(found), html, replace=replace)
-        return INCOMPLETE if incomplete else 0
+        return Incomplete.exit_code if incomplete else 0
     match form:
         case "json":
             click.echo(found.text(), nl=False)
@@ -90,7 +90,7 @@ def command(
             click.echo(comparison_text.markdown(found), nl=False)
         case _:
             click.echo(_shown(comparison_text.text(found, _table(found))), nl=False)
-    return INCOMPLETE if incomplete else 0
+    return Incomplete.exit_code if incomplete else 0
 
 
 def _read(path: Path) -> "Entrant":
@@ -145,16 +145,5 @@ def _style(cell: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """The text with banner and verdicts bold, on a terminal; as it is elsewhere."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return text
-    lines = []
-    for line in text.splitlines():
-        key, separator, value = line.partition(": ")
-        if line.startswith(("DRAFT", "not admissible")):
-            lines.append(click.style(line, fg="red", bold=True))
-        elif separator and not line.startswith(" ") and "\x1b" not in line:
-            lines.append(f"{click.style(key, bold=True)}{separator}{value}")
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
+    """The text with banner and verdicts bold, on a terminal."""
+    return emphasis.shown(text, lambda key, value: not key.startswith(" ") and "\x1b" not in key + value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scoresheet.cli.app import say
+from scoresheet.errors import Incomplete
 
 if TYPE_CHECKING:
     from scoresheet.publish.exports.formats import Format
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from scoresheet.publish.exports.writer import Written
 
 FORMATS = ("csv", "every-eval-ever", "huggingface", "inspect", "junit")
-INCOMPLETE = 4
 
 
 @click.command()
@@ -81,7 +81,7 @@ def command(
     with reader.opened(run, Pack.open(pack) if pack is not None else None) as candidate:
         if candidate.unmet:
             click.echo(block.not_admissible(map(str, candidate.unmet)), nl=False)
-            return INCOMPLETE if any(reason.incomplete for reason in candidate.unmet) else 1
+            return Incomplete.exit_code if any(reason.incomplete for reason in candidate.unmet) else 1
         if chosen.calls and candidate.why_no_prompts:
             say(f"note: {candidate.why_no_prompts}")
         try:

@@ -1,18 +1,18 @@
 """`scoresheet report`: the report of a run, or why it is not admissible."""
 
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from scoresheet.cli import emphasis
+from scoresheet.errors import Incomplete
+
 if TYPE_CHECKING:
     from scoresheet.pack.folder import Pack
     from scoresheet.publish.figures import Method
 
-INCOMPLETE = 4
 _METHODS: Mapping[str | None, "Method | None"] = {"default": "cluster", "rows-v1": "rows-v1", None: None}
 
 
@@ -73,7 +73,7 @@ def command(
             click.echo(refusal(folder.plan, unmet).text(), nl=False)
         else:
             click.echo(_shown(block.not_admissible(map(str, unmet))), nl=False)
-        return INCOMPLETE if incomplete else 1
+        return Incomplete.exit_code if incomplete else 1
     report = folder.report(method)
     match form:
         case "json":
@@ -82,7 +82,7 @@ def command(
             click.echo(block.markdown(report), nl=False)
         case _:
             click.echo(_shown(block.text(report)), nl=False)
-    return INCOMPLETE if incomplete else 0
+    return Incomplete.exit_code if incomplete else 0
 
 
 def _page(
@@ -99,20 +99,9 @@ def _page(
         click.echo(_shown(block.not_admissible(map(str, found.reasons))), nl=False, err=file is None)
     else:
         page.give(render.run(found), file, replace=replace)
-    return INCOMPLETE if found.incomplete else int(isinstance(found, folder.Closed))
+    return Incomplete.exit_code if found.incomplete else int(isinstance(found, folder.Closed))
 
 
 def _shown(text: str) -> str:
-    """The text with its keys bold, on a terminal; as it is elsewhere."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return text
-    lines = []
-    for line in text.splitlines():
-        key, separator, value = line.partition(": ")
-        if line.startswith(("DRAFT", "not admissible")):
-            lines.append(click.style(line, fg="red", bold=True))
-        elif separator and key.replace("_", "").isalnum():
-            lines.append(f"{click.style(key, bold=True)}{separator}{value}")
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
+    """The text with its keys bold, on a terminal."""
+    return emphasis.shown(text, lambda key, _: key.replace("_", "").isalnum())

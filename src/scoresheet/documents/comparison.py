@@ -4,14 +4,13 @@ Figures are decimal numbers of 4 places, the ends of intervals rounded outward. 
 and stands as one.
 """
 
-import json
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from scoresheet.documents.decisions import Count, Ends, NoInterval, Positive, Share
 from scoresheet.documents.manifest import Protocol
-from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument
+from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument, indented
 from scoresheet.documents.report import NotDeclared
 
 Verdict = Literal["better", "worse", "equivalent", "unresolved"]
@@ -208,7 +207,7 @@ class Comparison(ToolDocument):
 
     def text(self) -> str:
         """The JSON document, members in their order, with a final newline."""
-        return _text(self)
+        return indented(self)
 
 
 class FieldDifference(ToolDocument):
@@ -234,9 +233,4 @@ class NotComparable(ToolDocument):
 
     def text(self) -> str:
         """The JSON document, members in their order, with a final newline."""
-        return _text(self)
-
-
-def _text(document: ToolDocument) -> str:
-    value = document.model_dump(mode="json", by_alias=True)
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return indented(self)

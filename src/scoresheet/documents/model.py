@@ -1,5 +1,6 @@
 """What every file format has in common: frozen, strict, read through `canonical`, every fault named with its place."""
 
+import json
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -74,6 +75,12 @@ class ToolDocument(Document):
     """A file format that only scoresheet writes: an unknown member is a fault."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+def indented(document: ToolDocument) -> str:
+    """A document as JSON for people and tools: members in their order, with a final newline."""
+    value = document.model_dump(mode="json", by_alias=True)
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def without_nulls(value: Any) -> Any:

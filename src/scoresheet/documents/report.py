@@ -24,7 +24,7 @@ from scoresheet.documents.decisions import (
     Share,
 )
 from scoresheet.documents.manifest import Exclusion, Protocol
-from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument
+from scoresheet.documents.model import Many, Sha256, TaskId, ToolDocument, indented
 from scoresheet.errors import Finding, Refused
 
 NOT_DECLARED: Literal["not declared"] = "not declared"
@@ -241,7 +241,7 @@ class Report(ToolDocument):
 
         It is made task by task: of 50,000 episodes the values of all at once would take more room than all else.
         """
-        whole = _text(self.model_copy(update={"per_task": ()}))
+        whole = indented(self.model_copy(update={"per_task": ()}))
         before, mark, after = whole.partition(_NO_TASK)  # once: a line that begins so can stand in no string
         tasks = ",".join(f"\n    {_indented(task)}" for task in self.per_task)
         return f"{before}{mark[:-1]}{tasks}\n  {mark[-1:]}{after}" if tasks else whole
@@ -259,12 +259,7 @@ class NotAdmissible(ToolDocument):
 
     def text(self) -> str:
         """The JSON document, members in their order, with a final newline."""
-        return _text(self)
-
-
-def _text(document: ToolDocument) -> str:
-    value = document.model_dump(mode="json", by_alias=True)
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return indented(self)
 
 
 _NO_TASK = '\n  "per_task": []'

@@ -31,7 +31,7 @@ class PlaybackDoor:
 
     def __init__(self, kind: Kind) -> None:
         # the rules of the API are the kind's; the place is none, for nothing is ever sent there
-        self.upstream = ModelUpstream(kind, False, "recording.invalid", 0, "/v1")
+        self.upstream = ModelUpstream(False, "recording.invalid", 0, "/v1", kind)
 
     @contextlib.contextmanager
     def episode(

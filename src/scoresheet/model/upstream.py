@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
-from urllib.parse import urlsplit
 
+from scoresheet import address
+from scoresheet.address import Address
 from scoresheet.errors import ScoresheetError, Usage
 
 Kind = Literal["openai", "anthropic"]
@@ -28,15 +29,10 @@ _QUERY = re.compile(r"[A-Za-z0-9_.~%=&+,:-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelUpstream:
-    """One endpoint, the only one behind its door."""
+class ModelUpstream(Address):
+    """One endpoint, the only one behind its door; its path comes before `/chat/completions` and its like."""
 
     kind: Kind
-    tls: bool
-    host: str
-    port: int
-    base: str
-    """Path that comes before `/chat/completions` and its like."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -46,34 +42,18 @@ class ModelUpstream:
         kind = next((each for each in KINDS if each == name), None)
         if kind is None:
             raise Usage(f"{name!r} is no kind of model", "--model", f"one of {', '.join(KINDS)}: {mend}")
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError as error:
-            raise Usage(f"the address can't be read: {error}", f"--model {name}", mend) from error
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise Usage("the address is not http(s)://host[:port][/path]", f"--model {name}", mend)
-        if parts.username or parts.password:
-            raise Usage("the address holds a credential", f"--model {name}", "name it: --model-key-env KIND=NAME")
-        base = parts.path.rstrip("/")
+        found = address.parse(url, f"--model {name}", mend, "name it: --model-key-env KIND=NAME")
+        base = found.base
         if not re.fullmatch(rf"(/{_PLAIN})*", base) or re.search(r"/\.\.?(/|$)", base):
             raise Usage("the address holds a path that is none", f"--model {name}", mend)
         if kind == "anthropic":
             base = base.removesuffix("/v1") + "/v1"  # Anthropic's own clients take the address without it
-        tls = parts.scheme == "https"
-        return cls(kind, tls, parts.hostname.rstrip("."), port or (443 if tls else 80), base)
-
-    @property
-    def authority(self) -> str:
-        """As it stands in a `Host` header."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+        return cls(found.tls, found.host.rstrip("."), found.port, base, kind)
 
     @property
     def place(self) -> str:
         """`host:port`, as reports name it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{self.literal}:{self.port}"
 
     def target(self, method: str, target: str) -> str | None:
         """The target to send for one that the agent sent; `None` when it is outside the API."""

@@ -84,7 +84,7 @@ class Tunnels:
             raise NotHttp(f"the address {authority[:200]} can't be read") from error
         if known := self.known(host, port, tls=False):
             return route(known, message)
-        return Forward(Upstream(host, False, host, port, ""), message, recorded=False)
+        return Forward(Upstream(False, host, port, "", host), message, recorded=False)
 
 
 def route(known: Sequence[Upstream], message: Message) -> Forward:

@@ -47,7 +47,7 @@ def answered(status: int, headers: Headers, body: JsonValue) -> Answered:
         for block in parts.items(found.get("content"))
         if (server := _CALLS.get(parts.text(block.get("type")) or "")) is not None
     ]
-    return _answered(
+    return parts.answer(
         status,
         headers,
         found,
@@ -56,6 +56,7 @@ def answered(status: int, headers: Headers, body: JsonValue) -> Answered:
         usage=_usage(parts.obj(found.get("usage"))),
         failure=parts.failure(body, status) if failed else None,
         complete=bool(found) and (status >= 400 or found.get("type") in ("message", "error")),
+        request=parts.text(found.get("request_id")),
     )
 
 
@@ -99,33 +100,16 @@ def streamed(status: int, headers: Headers, body: bytes) -> Answered:
         for index, block in sorted(blocks.items())
         if (server := _CALLS.get(parts.text(block.get("type")) or "")) is not None
     ]
-    return _answered(
-        status, headers, found, finish, calls, _usage(usage), failure, complete=complete and failure is None
-    )
-
-
-def _answered(
-    status: int,
-    headers: Headers,
-    found: dict[str, JsonValue],
-    finish: str | None,
-    calls: list[ToolCall],
-    usage: Usage | None,
-    failure: Failure | None,
-    complete: bool,
-) -> Answered:
-    return Answered(
-        status=status,
-        model=parts.text(found.get("model")),
+    return parts.answer(
+        status,
+        headers,
+        found,
         finish=finish,
-        calls=tuple(calls),
-        usage=usage,
-        response_id=parts.text(found.get("id")),
-        request_id=parts.request_id(headers) or parts.text(found.get("request_id")),
+        calls=calls,
+        usage=_usage(usage),
         failure=failure,
-        retry_after=parts.header(headers, "retry-after"),
-        rate_limits=parts.rate_limits(headers),
-        complete=complete,
+        complete=complete and failure is None,
+        request=parts.text(found.get("request_id")),
     )
 
 

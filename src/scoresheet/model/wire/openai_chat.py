@@ -41,7 +41,7 @@ def answered(status: int, headers: Headers, body: JsonValue) -> Answered:
     found = parts.obj(body)
     calls = [call for choice in parts.items(found.get("choices")) for call in _calls(parts.obj(choice.get("message")))]
     failed = status >= 400 or found.get("error") is not None or not found
-    return _answered(
+    return parts.answer(
         status,
         headers,
         found,
@@ -76,7 +76,7 @@ def streamed(status: int, headers: Headers, body: bytes) -> Answered:
         usage = _usage(chunk.get("usage")) or _usage(parts.obj(chunk.get("x_groq")).get("usage")) or usage
         for choice in parts.items(chunk.get("choices")):
             _build(building, parts.whole(choice.get("index")) or 0, parts.obj(choice.get("delta")))
-    return _answered(
+    return parts.answer(
         status,
         headers,
         first,
@@ -85,31 +85,6 @@ def streamed(status: int, headers: Headers, body: bytes) -> Answered:
         usage=usage,
         failure=failure,
         complete=(done or finish is not None) and failure is None,  # some servers never say [DONE]
-    )
-
-
-def _answered(
-    status: int,
-    headers: Headers,
-    found: dict[str, JsonValue],
-    finish: str | None,
-    calls: list[ToolCall],
-    usage: Usage | None,
-    failure: Failure | None,
-    complete: bool,
-) -> Answered:
-    return Answered(
-        status=status,
-        model=parts.text(found.get("model")),
-        finish=finish,
-        calls=tuple(calls),
-        usage=usage,
-        response_id=parts.text(found.get("id")),
-        request_id=parts.request_id(headers),
-        failure=failure,
-        retry_after=parts.header(headers, "retry-after"),
-        rate_limits=parts.rate_limits(headers),
-        complete=complete,
     )
 
 

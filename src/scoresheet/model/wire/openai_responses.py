@@ -4,6 +4,7 @@ https://platform.openai.com/docs/api-reference/responses
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from scoresheet.canonical import JsonValue
 from scoresheet.model.wire import parts
@@ -52,7 +53,7 @@ def answered(status: int, headers: Headers, body: JsonValue) -> Answered:
     failed = status >= 400 or found.get("error") is not None or not found
     failure = parts.failure(body, status) if failed else None
     complete = bool(found) and (status >= 400 or found.get("status") != "in_progress")
-    return _answered(status, headers, found, tuple(_calls(found.get("output"))), failure, complete)
+    return _answer(status, headers, found, found.get("output"), failure, complete)
 
 
 def streamed(status: int, headers: Headers, body: bytes) -> Answered:
@@ -74,33 +75,29 @@ def streamed(status: int, headers: Headers, body: bytes) -> Answered:
             if found.get("error") is not None:
                 failure = parts.failure(found)
     output = found.get("output") if complete and found.get("output") else done
-    return _answered(status, headers, found, tuple(_calls(output)), failure, complete and failure is None)
+    return _answer(status, headers, found, output, failure, complete and failure is None)
 
 
-def _answered(
+def _answer(
     status: int,
     headers: Headers,
     found: dict[str, JsonValue],
-    calls: tuple[ToolCall, ...],
+    output: JsonValue,
     failure: Failure | None,
     complete: bool,
 ) -> Answered:
     why = parts.text(parts.obj(found.get("incomplete_details")).get("reason"))
-    return Answered(
-        status=status,
-        model=parts.text(found.get("model")),
+    said = parts.answer(
+        status,
+        headers,
+        found,
         finish=why or parts.text(found.get("status")),
-        calls=calls,
+        calls=_calls(output),
         usage=_usage(found.get("usage")),
-        response_id=parts.text(found.get("id")),
-        request_id=parts.request_id(headers),
-        temperature=parts.number(found.get("temperature")),
-        top_p=parts.number(found.get("top_p")),
         failure=failure,
-        retry_after=parts.header(headers, "retry-after"),
-        rate_limits=parts.rate_limits(headers),
         complete=complete,
     )
+    return replace(said, temperature=parts.number(found.get("temperature")), top_p=parts.number(found.get("top_p")))
 
 
 def _calls(output: JsonValue) -> Iterator[ToolCall]:

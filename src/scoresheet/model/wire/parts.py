@@ -1,7 +1,7 @@
 """What a decoder gives back, and readers that take any JSON without raising. Pure."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scoresheet import canonical
@@ -110,6 +110,34 @@ class Answered:
     """The rate-limit headers, names in lower case."""
     complete: bool = True
     """False for a stream that ended before it said so."""
+
+
+def answer(
+    status: int,
+    headers: Headers,
+    found: dict[str, JsonValue],
+    *,
+    finish: str | None,
+    calls: Iterable[ToolCall],
+    usage: Usage | None,
+    failure: Failure | None,
+    complete: bool,
+    request: str | None = None,
+) -> Answered:
+    """An answer whose object is `found`; `request` is the request's id where no header tells it."""
+    return Answered(
+        status=status,
+        model=text(found.get("model")),
+        finish=finish,
+        calls=tuple(calls),
+        usage=usage,
+        response_id=text(found.get("id")),
+        request_id=request_id(headers) or request,
+        failure=failure,
+        retry_after=header(headers, "retry-after"),
+        rate_limits=rate_limits(headers),
+        complete=complete,
+    )
 
 
 def obj(value: JsonValue) -> dict[str, JsonValue]:
