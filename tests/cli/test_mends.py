@@ -166,6 +166,21 @@ def test_what_is_in_a_file_of_the_wrong_kind_is_told_with_its_place(place, monke
     assert mend in found[1]
 
 
+def test_a_run_that_is_not_admissible_is_told_with_what_to_do(place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    assert app.run(["report", "run"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("not admissible:\n")
+    assert "next: " not in out
+    steps = err.splitlines()
+    assert steps[0] == "next: complete the card: scoresheet check PACK/card.yaml says what it lacks, line by line"
+    assert steps[-1].startswith("next: run again: scoresheet run PACK --agent SPEC --seat ")
+    assert app.run(["report", "run", "--html", "page.html"]) == 1
+    assert capsys.readouterr().err.splitlines()[-len(steps) :] == steps
+    assert app.run(["export", "run", "--format", "csv"]) == 1
+    assert capsys.readouterr().err.splitlines() == steps
+
+
 def test_no_call_is_made_for_a_recording_that_could_not_be_kept(place):
     words = ("--task", "t", "--prompt", "p", "--expect-stdout", "--upstream", "A=http://127.0.0.1:9")
     found = told("record", "empty/pack", *words, "--", "touch", "called", folder=place)

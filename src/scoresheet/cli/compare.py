@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scoresheet.cli import emphasis
+from scoresheet.cli.app import say
 from scoresheet.errors import Incomplete
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def command(
         if form == "json":
             click.echo(NotComparable(differences=differences, reasons=()).text(), nl=False)
         named = ", ".join(f"{each.label} = {each.name}" for each in entrants)
-        raise Refused("the runs are not comparable", [*comparison_text.findings(differences)], named)
+        mend = "run the agents on one pack, with one card and the same options"
+        raise Refused("the runs are not comparable", [*comparison_text.findings(differences)], named, mend)
     unmet = [(each, reason) for each in entrants for reason in each.unmet]
     incomplete = any(reason.incomplete for _, reason in unmet)
     if unmet and not draft:
@@ -76,6 +78,8 @@ def command(
             click.echo(NotComparable(differences=(), reasons=lines).text(), nl=False)
         else:
             click.echo(comparison_text.not_admissible(lines), nl=False)
+        for place in dict.fromkeys(place for place, each in zip(runs, entrants, strict=True) if each.unmet):
+            say(f"next: scoresheet {'report' if place.is_dir() else 'verify'} {place} says more of it")
         return Incomplete.exit_code if incomplete else 1
     found = comparison.build(entrants, [each for each in comparison.METRICS if each in metrics])
     if html is not None or form == "html":

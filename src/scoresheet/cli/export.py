@@ -73,6 +73,7 @@ def command(
     from scoresheet.publish import block
     from scoresheet.publish.exports import formats, reader
     from scoresheet.publish.exports.subject import Names
+    from scoresheet.publish.next_steps import next_steps
 
     if form is None:
         raise Usage("no format is named", "--format", f"--format {'|'.join(FORMATS)}")
@@ -81,6 +82,8 @@ def command(
     with reader.opened(run, Pack.open(pack) if pack is not None else None) as candidate:
         if candidate.unmet:
             click.echo(block.not_admissible(map(str, candidate.unmet)), nl=False)
+            for step in next_steps(candidate.unmet, candidate.run.plan, str(run)):
+                say(f"next: {step}")
             return Incomplete.exit_code if any(reason.incomplete for reason in candidate.unmet) else 1
         if chosen.calls and candidate.why_no_prompts:
             say(f"note: {candidate.why_no_prompts}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scoresheet.cli import emphasis
+from scoresheet.cli.app import say
 from scoresheet.errors import Incomplete
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def command(
     """
     from scoresheet.pack.folder import Pack
     from scoresheet.publish import block, run_folder
+    from scoresheet.publish.next_steps import next_steps
     from scoresheet.publish.report import refusal
 
     opened = Pack.open(pack) if pack is not None else None
@@ -73,6 +75,8 @@ def command(
             click.echo(refusal(folder.plan, unmet).text(), nl=False)
         else:
             click.echo(_shown(block.not_admissible(map(str, unmet))), nl=False)
+        for step in next_steps(unmet, folder.plan, str(run)):
+            say(f"next: {step}")
         return Incomplete.exit_code if incomplete else 1
     report = folder.report(method)
     match form:
@@ -90,13 +94,16 @@ def _page(
 ) -> int:
     """The page of the run, behind the same gate as its block."""
     from scoresheet.cli import page
-    from scoresheet.publish import block
+    from scoresheet.publish import block, run_folder
+    from scoresheet.publish.next_steps import next_steps
     from scoresheet.publish.page import folder
 
     render = page.renderer()
     found = folder.read(run, draft=draft, pack=pack, method=method)
     if isinstance(found, folder.Closed):
         click.echo(_shown(block.not_admissible(map(str, found.reasons))), nl=False, err=file is None)
+        for step in next_steps(found.reasons, run_folder.plan_of(run), str(run)):
+            say(f"next: {step}")
     else:
         page.give(render.run(found), file, replace=replace)
     return Incomplete.exit_code if found.incomplete else int(isinstance(found, folder.Closed))

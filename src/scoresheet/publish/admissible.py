@@ -72,6 +72,8 @@ class Reason:
     text: str
     incomplete: bool = False
     """True when resuming the run (or judging) can mend it."""
+    file: bool = False
+    """True when a file of the run is not what the run wrote."""
 
     def __str__(self) -> str:
         return f"{self.text} [{self.rule}]"
@@ -88,12 +90,14 @@ def reasons(plan: RunPlan, outcomes: Outcomes, evidence: Evidence) -> tuple[Reas
         text = f"rows.jsonl ends in a torn line of {evidence.torn} bytes: the runner was killed; `run --resume` cuts it"
         found.append(Reason("rows-torn", text, incomplete=True))
     found += [
-        Reason(finding.rule, f"{finding.where}: {finding.what}") for finding in (*outcomes.findings, *evidence.findings)
+        Reason(finding.rule, f"{finding.where}: {finding.what}", file=True)
+        for finding in (*outcomes.findings, *evidence.findings)
     ]
     found += _isolation(outcomes)
     found += _baselines(plan, evidence.baselines)
     if evidence.confounds is None:
-        found.append(Reason("report-confounds", "no confound log (confounds.jsonl): it may be empty, not absent"))
+        text = "no confound log (confounds.jsonl): it may be empty, not absent"
+        found.append(Reason("report-confounds", text, file=True))
     return tuple(found)
 
 
@@ -124,7 +128,8 @@ def _card(plan: RunPlan, card: Card | None) -> list[Reason]:
         return [Reason("report-card", "no protocol card: a decimal without a sheet is an anecdote")]
     found = [Reason("report-card", f"the protocol card is not complete: {fault}") for fault in card.faults]
     if plan.card_sha256 != card.sha256:
-        found.append(Reason("report-card", "the protocol card is not the one that the run began with"))
+        text = "the protocol card is not the one that the run began with"
+        found.append(Reason("report-card", text, file=True))
     if card.faults:
         return found  # which tasks are held out is not known either
     split = card.holdout | card.train_like
