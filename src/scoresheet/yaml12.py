@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from scoresheet import json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.errors import Malformed
 
@@ -136,7 +137,7 @@ class _Reader:
         members: dict[str, JsonValue] = {}
         while not isinstance(key := next(self._events), yaml.MappingEndEvent):
             name = self._key(key)
-            below = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            below = f"{pointer}/{json_pointer.step(name)}"
             if name in members:
                 line, column = self._keys[below]
                 raise _refuse(f"key {name!r} is given twice, first at {line}:{column}", key, "keep one of them")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.errors import Finding, Refused
 
 T = TypeVar("T")
@@ -54,7 +54,11 @@ class Document(BaseModel):
             return cls.model_validate(value)
         except ValidationError as error:
             findings = [
-                Finding(f"{cls.rule}-field", f"{where}#{_pointer(fault['loc'])}", _reason(fault["type"], fault["msg"]))
+                Finding(
+                    f"{cls.rule}-field",
+                    f"{where}#{json_pointer.of(fault['loc'])}",
+                    _reason(fault["type"], fault["msg"]),
+                )
                 for fault in error.errors(include_url=False, include_input=False, include_context=False)
             ]
             raise Refused(f"not a valid {cls.rule}", findings, where) from error
@@ -86,10 +90,6 @@ def indented(document: ToolDocument) -> str:
 def without_nulls(value: Any) -> Any:
     """A mapping without its null members: in a card, `excluded:` with nothing behind it is the same as no line."""
     return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
-
-
-def _pointer(location: tuple[int | str, ...]) -> str:
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
 
 
 def _reason(kind: str, message: str) -> str:

@@ -2,6 +2,8 @@
 
 import re
 
+from scoresheet import json_pointer
+
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]', re.DOTALL)
 _FAR = 4 << 20
 """Bytes into a document up to which pointers are worked out; further in, the line has to do."""
@@ -18,7 +20,7 @@ def pointers(data: bytes, offsets: list[int]) -> list[str]:
     at = 0
     for match in _TOKEN.finditer(data):
         while at < len(offsets) and match.end() > offsets[at]:
-            found[at] = "".join("/" + _step(step) for step in path)
+            found[at] = json_pointer.of(path)
             at += 1
         if at == len(offsets) or match.start() > _FAR:
             break
@@ -44,7 +46,3 @@ def pointers(data: bytes, offsets: list[int]) -> list[str]:
         elif is_key:
             path[-1] = token[1:-1].decode("utf-8", "replace")
     return found
-
-
-def _step(step: str | int) -> str:
-    return str(step).replace("~", "~0").replace("/", "~1")

@@ -8,6 +8,7 @@ was recorded is a miss.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scoresheet import json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.model.entry import RATE_LIMITED, Entry
 from scoresheet.model.wire import parts
@@ -95,7 +96,7 @@ def difference(recorded: JsonValue, asked: JsonValue) -> str | None:
                 )
                 if name is None:
                     return pointer or None
-                pointer += "/" + name.replace("~", "~0").replace("/", "~1")
+                pointer += f"/{json_pointer.step(name)}"
                 if name not in recorded or name not in asked:
                     return pointer[:_LONGEST]
                 recorded, asked = recorded[name], asked[name]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from scoresheet import json_pointer
 from scoresheet.canonical import JsonError, JsonValue, jcs, jcs_of, loads, v1_text
 from scoresheet.documents.tool import CALL, Request
 from scoresheet.pack import body, target
@@ -146,16 +147,12 @@ def _removes(rule: str, query: list[JsonValue], content: list[JsonValue]) -> boo
     kind, _, pointer = rule.removeprefix("/").partition("/")
     match kind:
         case "query":
-            return _remove_pairs(query, _token(pointer))
+            return _remove_pairs(query, json_pointer.name(pointer))
         case "form" if content[0] == "form":
-            return _remove_pairs(content[1], _token(pointer))
+            return _remove_pairs(content[1], json_pointer.name(pointer))
         case "json" if content[0] == "json" and pointer:
-            return _remove_member(content[1], [_token(part) for part in pointer.split("/")])
+            return _remove_member(content[1], [json_pointer.name(part) for part in pointer.split("/")])
     return False
-
-
-def _token(part: str) -> str:
-    return part.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
 
 
 def _remove_pairs(pairs: list[JsonValue], name: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import quote, unquote
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import CALL, Request, Tool
 from scoresheet.errors import Malformed
@@ -239,8 +239,7 @@ def _resolved(schema: JsonValue, tool: Tool) -> dict[str, JsonValue]:
             return schema
         found: JsonValue = tool.input_schema
         for part in reference[2:].split("/"):
-            part = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(part) if isinstance(found, dict) else None
+            found = found.get(json_pointer.name(part)) if isinstance(found, dict) else None
         schema = found
     return {}
 

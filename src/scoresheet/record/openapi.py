@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from scoresheet import json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Malformed
@@ -178,7 +179,7 @@ class _Description:
                 raise Malformed(f"{reference} is outside the document, and nothing is fetched", self.where, mend)
             value = self.document
             for part in reference[2:].split("/"):
-                part = part.replace("~1", "/").replace("~0", "~")
+                part = json_pointer.name(part)
                 if not isinstance(value, dict) or part not in value:
                     raise Malformed(f"{reference} refers to nothing", self.where)
                 value = value[part]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, unquote_plus
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import HeaderPairs, Request, Response
 from scoresheet.errors import Finding
@@ -196,7 +196,7 @@ class _Work:
             if equals and rule:
                 parts[number] = name + equals + self.credentials.placeholder(plain)
                 self._replace(place, f"request {kind} {shown}", rule, self.credentials.placeholder(plain))
-                self.ignored.append((place, f"/{kind}/{_token(shown)}"))
+                self.ignored.append((place, f"/{kind}/{json_pointer.step(shown)}"))
         return "&".join(parts)
 
     def _json(self, place: int, value: JsonValue, pointer: tuple[str, ...], member: int | None) -> JsonValue:
@@ -236,12 +236,12 @@ class _Work:
         return placeholder
 
     def _member(self, place: int, pointer: tuple[str, ...], member: int | None, rule: str, placeholder: str) -> None:
-        where = "".join("/" + _token(part) for part in pointer)
+        where = json_pointer.of(pointer)
         if member is None:
             what = "a credential stands in a JSON body that has no members"
             self._refuse(place, "request body", "record-secret-in-body", what)
         else:
-            self.ignored.append((place, "/json" + "".join("/" + _token(part) for part in pointer[:member])))
+            self.ignored.append((place, f"/json{json_pointer.of(pointer[:member])}"))
         self._replace(place, f"request body {where}", rule, placeholder)
 
     def response(self, place: int, exchange: Exchange) -> Response:
@@ -368,10 +368,6 @@ def _first(found: list[tuple[int, int, str, str]]) -> str:
 
 def _json_text(value: JsonValue) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _token(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")  # RFC 6901 §3
 
 
 def _moved(stream: tuple[int, ...], text: str, edits: list[tuple[int, int, int]]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import CALL, Request, Response, Tool
 from scoresheet.pack import body as bodies
@@ -157,7 +157,7 @@ def _widened(tool: Tool, ignore: set[str], vary: set[str]) -> Tool:
 
 def _loosened(schema: dict[str, JsonValue], ignore: Sequence[str]) -> dict[str, JsonValue]:
     """The schema, with no demand on members that do not count."""
-    free = {rule.split("/")[2].replace("~1", "/").replace("~0", "~") for rule in ignore if rule.count("/") == 2}
+    free = {json_pointer.name(rule.split("/")[2]) for rule in ignore if rule.count("/") == 2}
     properties = {
         name: {"description": "A credential: it is not compared."} if name in free else property_
         for name, property_ in schema.get("properties", {}).items()

@@ -11,14 +11,14 @@ another. The state and the place in its sequence move as one step: who asks from
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import jsonschema_rs
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import MissKind, Nearest
 from scoresheet.documents.manifest import Protocol
@@ -27,6 +27,7 @@ from scoresheet.documents.tool import CALL, Request, Response, Tool
 from scoresheet.errors import Malformed
 from scoresheet.pack import fingerprint, mcp_calls
 from scoresheet.pack.toolbox import Toolbox
+from scoresheet.replay import difference
 
 OnExhausted = Literal["last", "refuse"]
 
@@ -36,7 +37,6 @@ _SAMPLES = 32
 """Recordings spread over a group that are compared as well: neighbours in text differ late, not least."""
 _LINES = 20
 _COMPARED_BYTES = 256 * 1024
-_SHOWN = 120
 _SCHEMA_ERRORS = 20
 
 
@@ -267,14 +267,14 @@ class Tape:
         if miss.kind in ("exhausted", "wrong_state"):
             first = self.sequences[miss.fingerprint][0].call.request
             method, path = (first.method, first.path) if first else (asked.method, asked.target)
-            difference = tuple(self._same_request(miss))
-            return Nearest(fingerprint=miss.fingerprint, method=method, path=path, difference=difference)
+            why = tuple(self._same_request(miss))
+            return Nearest(fingerprint=miss.fingerprint, method=method, path=path, difference=why)
         best: tuple[int, int, Recorded, tuple[str, ...]] | None = None
         own = self._parts(asked)
         for recorded in self._candidates(asked):
             copy = recorded.call.request
             assert copy is not None  # only calls with a readable request are in a group
-            lines = _difference(self._parts(copy.as_request()), own)
+            lines = difference.lines(self._parts(copy.as_request()), own)
             if best is None or (len(lines), recorded.place) < best[:2]:
                 best = (len(lines), recorded.place, recorded, lines)
         if best is None:
@@ -369,7 +369,9 @@ class Tape:
         if found is None:
             if not self.offered or self.schema_unchecked:  # it may be a call of a tool that can't be told
                 return _UNCHECKED
-            return Verdict(None, (f"{request.method} {_cut(request.target)}: no offered tool takes this request",))
+            return Verdict(
+                None, (f"{request.method} {difference.cut(request.target)}: no offered tool takes this request",)
+            )
         tool, arguments = found
         if tool.name not in self.offered:
             return Verdict(tool.name, (f"{tool.name}: the task does not offer this tool",))
@@ -380,7 +382,7 @@ class Tape:
         if validator is None or name in self.schema_unchecked or validator.is_valid(arguments):
             return ()
         return tuple(
-            f"{name}: {_pointer(error.instance_path)}: {_cut(error.message)}"
+            f"{name}: {json_pointer.of(error.instance_path) or '(whole)'}: {difference.cut(error.message)}"
             for error in itertools.islice(validator.iter_errors(arguments), _SCHEMA_ERRORS)
         )
 
@@ -511,92 +513,3 @@ def _asked_text(asked: Request) -> str:
 
 def _body_text(value: JsonValue) -> str:
     return canonical.jcs_fast(value).decode()
-
-
-def _difference(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, ...]:
-    """Readable lines of how two canonical requests differ; the whole list, its length being their distance."""
-    lines = [
-        f"{part}: recorded {_shown(recorded[part])}, asked {_shown(asked[part])}"
-        for part in ("upstream", "method", "path")
-        if recorded[part] != asked[part]
-    ]
-    lines += _pairs("query", recorded["query"], asked["query"])
-    lines += _pairs("header", recorded["vary"], asked["vary"])
-    (was, *old), (now, *new) = recorded["body"], asked["body"]
-    if was != now:
-        lines.append(f"body: recorded {_KINDS[was]}, asked {_KINDS[now]}")
-    elif was == "json":
-        _walk("", old[0], new[0], lines.append)
-    elif was == "form":
-        lines += _pairs("form", old[0], new[0])
-    elif old != new:
-        lines.append(f"body: recorded {_shown(old)}, asked {_shown(new)}")
-    return tuple(lines)
-
-
-_KINDS = {
-    "none": "no body",
-    "json": "JSON",
-    "form": "a form",
-    "multipart": "a multipart form",
-    "bytes": "bytes that are not JSON",
-}
-
-
-def _pairs(part: str, recorded: Sequence[Any], asked: Sequence[Any]) -> list[str]:
-    if recorded == asked:
-        return []
-    old, new = _by_name(recorded), _by_name(asked)
-    return [
-        f"{part} {name}: recorded {_values(old.get(name))}, asked {_values(new.get(name))}"
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    ]
-
-
-def _by_name(pairs: Sequence[Any]) -> dict[str, list[Any]]:
-    named: dict[str, list[Any]] = {}
-    for name, value in pairs:
-        named.setdefault(name if isinstance(name, str) else name["raw"], []).append(value)
-    return named
-
-
-def _values(values: list[Any] | None) -> str:
-    if values is None:
-        return "nothing"
-    return ", ".join("no value" if value is None else _shown(value) for value in values)
-
-
-def _walk(pointer: str, recorded: JsonValue, asked: JsonValue, say: Callable[[str], None]) -> None:
-    if isinstance(recorded, dict) and isinstance(asked, dict):
-        for key in sorted({*recorded, *asked}):
-            inner = f"{pointer}/{_escaped(key)}"
-            if key not in recorded:
-                say(f"body {inner}: recorded nothing, asked {_shown(asked[key])}")
-            elif key not in asked:
-                say(f"body {inner}: recorded {_shown(recorded[key])}, asked nothing")
-            else:
-                _walk(inner, recorded[key], asked[key], say)
-    elif isinstance(recorded, list) and isinstance(asked, list):
-        for place, (old, new) in enumerate(zip(recorded, asked, strict=False)):
-            _walk(f"{pointer}/{place}", old, new, say)
-        if len(recorded) != len(asked):
-            say(f"body {pointer or '/'}: recorded {len(recorded)} items, asked {len(asked)}")
-    elif canonical.jcs(recorded) != canonical.jcs(asked):  # 1 is 1.0, true is not 1
-        say(f"body {pointer or '(whole)'}: recorded {_shown(recorded)}, asked {_shown(asked)}")
-
-
-def _shown(value: JsonValue) -> str:
-    return _cut(canonical.jcs(value).decode())
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
-
-
-def _pointer(path: Sequence[str | int]) -> str:
-    return "".join("/" + _escaped(str(part)) for part in path) or "(whole)"
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from scoresheet import json_pointer
 from scoresheet.digest import Digest
 from scoresheet.documents.prices import PriceTable
 from scoresheet.errors import Finding, Refused, Usage
@@ -31,7 +32,7 @@ def parse(data: bytes, path: str) -> Prices:
         for finding in refused.findings:
             pointer = finding.where.partition("#")[2]
             where = f"{path}:{file.located.place(pointer)}"
-            name = pointer.replace("~1", "/").replace("~0", "~").strip("/").replace("/", ".")
+            name = json_pointer.name(pointer).strip("/").replace("/", ".")
             found.append(Finding(finding.rule, where, f"{name}: {finding.what}" if name else finding.what))
         mend = "models: {NAME: {input: 0.25, output: 2}}, with a currency and a date; docs/model says more"
         raise Refused("not a price table", found, path, mend) from refused

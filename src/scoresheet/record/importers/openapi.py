@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from scoresheet import canonical
+from scoresheet import canonical, json_pointer
 from scoresheet.errors import Malformed
 from scoresheet.record import openapi
 from scoresheet.record.importers.intake import Intake, Source
@@ -40,7 +40,7 @@ def read(source: Source, intake: Intake) -> None:
             operation = reader.followed(item).get(method)
             if not isinstance(operation, dict):
                 continue
-            where = f"{source.name}#/paths/{path.replace('~', '~0').replace('/', '~1')}/{method}"
+            where = f"{source.name}#/paths/{json_pointer.step(path)}/{method}"
             kinds: set[str] = set()
             with intake.entry(where):
                 kinds = _operation(
@@ -70,7 +70,7 @@ class _Examples:
                 return value if isinstance(value, dict) else {}
             reference, value = value["$ref"], self.document
             for part in reference.removeprefix("#/").split("/"):
-                value = value.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
+                value = value.get(json_pointer.name(part)) if isinstance(value, dict) else None
         return {}
 
     def of(self, holder: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

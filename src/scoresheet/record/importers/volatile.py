@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoresheet import digest
+from scoresheet import digest, json_pointer
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.tool import Request
 from scoresheet.pack import fingerprint
@@ -201,12 +201,12 @@ def _pairs(kind: str, pairs: Sequence[JsonValue]) -> Iterator[tuple[str, str]]:
         if isinstance(name, str):
             values[name].append(value)
     for name, found in values.items():
-        yield f"/{kind}/{_token(name)}", _text(found[0] if len(found) == 1 else found)
+        yield f"/{kind}/{json_pointer.step(name)}", _text(found[0] if len(found) == 1 else found)
 
 
 def _leaves(pointer: str, value: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
     for name, item in value.items():
-        where = f"{pointer}/{_token(name)}"
+        where = f"{pointer}/{json_pointer.step(name)}"
         if isinstance(item, dict) and item:
             yield from _leaves(where, item)
         else:
@@ -215,10 +215,6 @@ def _leaves(pointer: str, value: dict[str, JsonValue]) -> Iterator[tuple[str, st
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def _token(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")  # RFC 6901 §3
 
 
 def _look(values: Sequence[str]) -> str:
