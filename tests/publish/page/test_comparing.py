@@ -1,4 +1,4 @@
-from scoresheet.publish import comparison
+from scoresheet.publish import comparable, comparison
 from scoresheet.publish.page import comparing
 from tests.publish import compared
 from tests.publish.runs import A, B
@@ -72,3 +72,11 @@ def test_under_five_tasks_a_run_has_no_interval():
     found = page(compared.entrant((5, 0, 3)), compared.entrant((0, 5, 2), "hasty"))
     assert (found.marks[0].kind, found.runs[0].ci95) == ("point", "none (3 tasks)")
     assert found.pairs[0].ci95 == "no interval"
+
+
+def test_what_is_not_alike_is_named_by_field_with_both_runs():
+    given = compared.entrants(compared.entrant(A), compared.entrant(B, "hasty", seed=7))
+    names = {each.label: f"{each.label} {each.name}" for each in given}
+    assert [*comparing.unlike(comparable.differences(given), names)] == [
+        comparing.Unlike("seed", "A careful", "20260922", "B hasty", "7")
+    ]

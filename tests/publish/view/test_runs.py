@@ -314,6 +314,14 @@ def test_what_is_not_compared_says_why(folder, tmp_path, keys, what):
     assert isinstance(found, NotCompared)
     assert found.what == what
     assert found.reasons
+    assert bool(found.fields) == (what == "The runs are not comparable")
+
+
+def test_runs_that_are_not_alike_are_set_side_by_side_field_by_field(folder):
+    other = next(each for each in folder.iterdir() if each.name.startswith("<script>"))
+    _, shown = page(Runs(Sources((folder / "careful", other))), "compare?run=r1&run=r2")
+    assert '<th scope="row">manifest_sha256</th><td><small>A careful</small>' in shown
+    assert "<small>B &lt;script&gt;" in shown
 
 
 @pytest.mark.parametrize(

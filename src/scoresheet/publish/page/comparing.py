@@ -1,9 +1,9 @@
 """What the page of a comparison shows, as values: nothing on it that the comparison does not hold. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from scoresheet.documents.comparison import ComparedMetric, ComparedPair, Comparison
+from scoresheet.documents.comparison import ComparedMetric, ComparedPair, Comparison, FieldDifference
 from scoresheet.publish import comparison_text
 from scoresheet.publish.page.model import Entry, Kind, Mark
 
@@ -58,6 +58,24 @@ class ComparisonPage:
     heading: tuple[str, ...]
     tasks: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A field in which two runs are not the same, each side by its label and name."""
+
+    field: str
+    first: str
+    first_value: str
+    second: str
+    second_value: str
+
+
+def unlike(differences: Iterable[FieldDifference], names: Mapping[str, str]) -> Iterator[Unlike]:
+    """What keeps runs from being compared; `names` is label → how the page calls the run."""
+    for each in differences:
+        first, second = names[each.first], names[each.second]
+        yield Unlike(each.field, first, each.first_value, second, each.second_value)
 
 
 def page(found: Comparison) -> ComparisonPage:

@@ -210,7 +210,7 @@ def curve(points: Sequence[tuple[int, float, float]], draft: bool) -> str:
 def ranks(found: Comparison, draft: bool) -> str:
     """Every run that may be ranked: the ranks that the data allow."""
     ranked = [run for run in found.runs if run.best_rank is not None and run.worst_rank is not None]
-    row, left, top = 28, 110, 8
+    row, left, top = 28, 160, 8
     bottom, last = top + row * len(ranked), max(1, len(ranked))
 
     def x(rank: int) -> float:
@@ -224,7 +224,7 @@ def ranks(found: Comparison, draft: bool) -> str:
         ]
     for index, run in enumerate(ranked):
         best, worst, y = run.best_rank or 1, run.worst_rank or 1, top + row * index + row // 2
-        parts.append(_text(left - 14, y + 4, f"{run.label} {_shortened(run.name, 10)}", "name", "end"))
+        parts.append(_text(left - 14, y + 4, f"{run.label} {_shortened(run.name, 18)}", "name", "end"))
         parts.append(svg.Line(x1=x(best), x2=x(worst), y1=y, y2=y, class_=["rank"]))
         parts += [svg.Circle(cx=x(end), cy=y, r=5, class_=["point"]) for end in sorted({best, worst})]
     described = "; ".join(f"{run.label} {run.best_rank} to {run.worst_rank}" for run in ranked)

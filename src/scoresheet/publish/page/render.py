@@ -20,6 +20,7 @@ from markupsafe import Markup
 from scoresheet.documents.comparison import Comparison
 from scoresheet.publish.page import comparing, pictures
 from scoresheet.publish.page.attempts import Attempt
+from scoresheet.publish.page.comparing import Unlike
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import STANDINGS, Listed, Question, packs
 from scoresheet.publish.page.model import FATES, total
@@ -99,9 +100,11 @@ def runs(listed: Sequence[Listed], question: Question, every: Sequence[Listed]) 
     )
 
 
-def refused(what: str, reasons: Sequence[str], links: Sequence[Link] = ()) -> Iterator[str]:
-    """A page that says why there is no other."""
-    return _pieces("refused.html.jinja", links, draft=False, what=what, reasons=reasons)
+def refused(
+    what: str, reasons: Sequence[str], links: Sequence[Link] = (), fields: Sequence[Unlike] = ()
+) -> Iterator[str]:
+    """A page that says why there is no other; of runs that are not alike, field by field."""
+    return _pieces("refused.html.jinja", links, draft=False, what=what, reasons=reasons, fields=fields)
 
 
 def policy(*, forms: bool = False) -> str:

@@ -15,7 +15,8 @@ from scoresheet.errors import Refused, ScoresheetError, Usage, counted
 from scoresheet.pack.folder import Pack
 from scoresheet.publish import comparable, comparison, comparison_text, laid, run_folder
 from scoresheet.publish.comparable import Entrant
-from scoresheet.publish.page import folder
+from scoresheet.publish.page import comparing, folder
+from scoresheet.publish.page.comparing import Unlike
 from scoresheet.publish.page.folder import Closed, Open
 from scoresheet.publish.page.listing import Listed, Standing
 from scoresheet.publish.run_folder import RUN, RunFolder
@@ -51,6 +52,8 @@ class NotCompared:
 
     what: str
     reasons: tuple[str, ...]
+    fields: tuple[Unlike, ...] = ()
+    """In what the runs differ, where they are not alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +203,9 @@ class Runs:
             return NotCompared("They are one and the same run", same)
         differing = comparable.differences(entrants)
         if differing:
-            named = tuple(f"{each.label} is {each.name}" for each in entrants)
-            found = (f"{each.what} [{each.rule}]" for each in comparison_text.findings(differing))
-            return NotCompared("The runs are not comparable", (*named, *found))
+            named = {each.label: f"{each.label} {each.name}" for each in entrants}
+            reasons = tuple(finding.what for finding in comparison_text.findings(differing))
+            return NotCompared("The runs are not comparable", reasons, tuple(comparing.unlike(differing, named)))
         unmet = tuple(f"{each.name}: {reason}" for each in entrants for reason in each.unmet)
         if unmet and not self._draft:
             return NotCompared("A run is not admissible", unmet)

@@ -84,8 +84,8 @@ def _compare(runs: Runs, _: str, query: Query) -> Answer:
     match found:
         case Comparison():
             return Answer(200, render.comparison(found, links))
-        case NotCompared(what, reasons):
-            return Answer(200, render.refused(what, reasons, links))
+        case NotCompared(what, reasons, fields):
+            return Answer(200, render.refused(what, reasons, links, fields))
 
 
 _PAGES: Mapping[str, Callable[[Runs, str, Query], Answer]] = {"": _list, "run": _run, "compare": _compare}

@@ -87,7 +87,8 @@
     } else if (one.expected.why_not) {
       parts.push(make("p", `What was expected is not shown: ${one.expected.why_not}.`));
     }
-    parts.push(block(one.answer, "the whole answer"));
+    if (one.answer === "null") parts.push(make("p", "It gave no answer."));
+    else parts.push(make("p", "Its whole answer:"), block(one.answer, "the whole answer"));
     title("Calls");
     if (one.calls.rows.length) {
       parts.push(wide("Calls", table("Calls", "calls", ["no.", "asked", "tool", "by", "outcome", "status", "s"], one.calls.rows.map(call))));
