@@ -211,7 +211,7 @@ def test_a_recording_that_was_changed_is_not_replayed(recorded):
         (("--replay-model", "live", "--model", "openai=http://127.0.0.1:9/v1"), "stands in the place of a real one"),
         (("--replay-model", "live", "--record-model"), "stands in the place of a real one"),
         (("--record-model",), "needs a model"),
-        (("--replay-model", "pack"), "no run"),
+        (("--replay-model", "pack"), "a pack, not a run"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_runs(recorded, more, says):

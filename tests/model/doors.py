@@ -9,9 +9,10 @@ from pathlib import Path
 
 import zstandard
 
-from scoresheet.model.door import ModelDoor, no_server_tools
+from scoresheet.model.door import ModelDoor
 from scoresheet.model.log import MODEL_LOG, ModelLog, read_back
 from scoresheet.model.upstream import ModelUpstream
+from scoresheet.model.view import no_server_tools
 from tests.record.scripted import read_message
 
 KEY = "sk-real-0123456789abcdef"

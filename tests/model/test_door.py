@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoresheet.errors import Usage
-from scoresheet.model import door as doors_module
 from scoresheet.model import log as log_module
+from scoresheet.model import view
 from scoresheet.model.door import Mask, ModelDoor
 from scoresheet.model.heads import CODINGS, MAX_BODY
 from scoresheet.model.observed import Pinned, observe
@@ -316,7 +316,7 @@ def test_a_log_that_is_full_lets_no_further_call_out(tmp_path, service, monkeypa
 
 
 def test_a_client_that_dribbles_its_head_is_cut(tmp_path, service, monkeypatch):
-    monkeypatch.setattr(doors_module, "HEAD_S", 0.5)
+    monkeypatch.setattr(view, "HEAD_S", 0.5)
     with opened(tmp_path, service.address) as door:
         with socket.create_connection(("127.0.0.1", door.port), 5) as client:
             began = time.monotonic()

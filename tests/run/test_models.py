@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from scoresheet.model import door
+from scoresheet.model import view
 from scoresheet.model.log import MODEL_LOG, read_back
 from scoresheet.model.script import Script
 from scoresheet.model.stub import ModelStub
@@ -56,7 +56,7 @@ def serving(folder, turn, controls=CONTROLS):
     ],
 )
 def test_nothing_more_is_sent_once_an_episode_ends_for_a_tool_call(tmp_path, monkeypatch, turn, allowed, reason):
-    monkeypatch.setattr(door, "_SETTLE_S", 300.0)  # however slow this machine is
+    monkeypatch.setattr(view, "_SETTLE_S", 300.0)  # however slow this machine is
     with serving(tmp_path, turn) as (ask, opened, heard):
         for _ in range(allowed):
             assert ask() == 200

@@ -9,14 +9,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from scoresheet.model.door import Call, DoorView, Screen, Unrecorded, answer_head, no_server_tools, said, serve
-from scoresheet.model.door import without_keys as kept_headers
 from scoresheet.model.entry import Entry
 from scoresheet.model.heads import ResponseHead
 from scoresheet.model.log import ModelLog
 from scoresheet.model.observed import Exchange
 from scoresheet.model.recording import Hit, Miss, Tape
 from scoresheet.model.upstream import Kind, ModelUpstream
+from scoresheet.model.view import (
+    Call,
+    DoorView,
+    Screen,
+    Unrecorded,
+    answer_head,
+    no_server_tools,
+    said,
+    serve,
+    without_keys,
+)
 from scoresheet.model.wire import parts
 
 MISSED = "not in the model's recording"
@@ -127,7 +136,7 @@ class _PlaybackView(DoorView):
         now = self._log.elapsed()
         return replace(
             entry,
-            request_headers=kept_headers(call.head),
+            request_headers=without_keys(call.head),
             request=call.body,
             started_s=call.started_s,
             first_byte_s=None if entry.first_byte_s is None else now,

@@ -14,11 +14,12 @@ from pathlib import Path
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.protocol_card import Controls
 from scoresheet.errors import Usage
-from scoresheet.model.door import DoorView, ModelDoor, no_server_tools
+from scoresheet.model.door import ModelDoor
 from scoresheet.model.log import MODEL_LOG, ModelLog
 from scoresheet.model.observed import Exchange, Pinned, Retries
 from scoresheet.model.playback import PlaybackDoor
 from scoresheet.model.upstream import DUMMY_KEY, KINDS, VARIABLES, Kind, ModelUpstream, refuse_recorded
+from scoresheet.model.view import DoorView, no_server_tools
 from scoresheet.model.wire import parts
 from scoresheet.model.wire.parts import Asked
 from scoresheet.model.wire.reading import Read
