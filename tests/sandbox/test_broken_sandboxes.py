@@ -6,7 +6,9 @@ methods that say what is started, and how.
 
 import os
 import socket
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -105,9 +107,9 @@ CASES = (
     Case("the host's / in a folder", frozenset({"mounts"}), before_the_end("--ro-bind", "/", "/mnt")),
     Case("the host's /run in a folder", frozenset({"mounts"}), before_the_end("--ro-bind", "/run", "/run/host")),
     Case(
-        "the host's /tmp",
+        "the host's temporary folder",
         frozenset({"unix_path", "host_file", "canary_hit"}),
-        before_the_end("--ro-bind", "/tmp", "/tmp"),
+        lambda words: before_the_end("--ro-bind", tempfile.gettempdir(), tempfile.gettempdir())(words),
     ),
     Case("another writable folder", frozenset({"mounts", "writable_mounts"}), before_the_end("--tmpfs", "/mnt")),
     Case("the host's devices", frozenset({"devices"}), instead(("--dev", "/dev"), ("--dev-bind", "/dev", "/dev"))),
@@ -153,17 +155,29 @@ class Broken(BwrapSandbox):
             )
 
 
+@contextmanager
+def a_temporary_folder() -> Iterator[None]:
+    """Makes one the place of temporary files that nobody else uses, mounts or clears meanwhile, as they may /tmp."""
+    with tempfile.TemporaryDirectory(prefix="own-") as folder:
+        os.chmod(folder, 0o711)
+        before, tempfile.tempdir = tempfile.tempdir, folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+
+
 def refusals(cases: tuple[Case, ...]) -> dict[str, str]:
     """Case → what the refusal said, or that there was none."""
     found = {}
-    with Broken() as sandbox:
+    with a_temporary_folder(), Broken() as sandbox:
         for case in cases:
             sandbox.case = case
             try:
                 with sandbox.open(a_spec(doors=())):
                     found[case.name] = "not refused"
             except NotIsolated as error:
-                found[case.name] = error.what
+                found[case.name] = error.what + (f" — {error.where}" if error.where else "")
         sandbox.case = Case("sound", frozenset())
         with sandbox.open(a_spec(doors=())) as opened:
             assert opened.evidence.state == "proved"
