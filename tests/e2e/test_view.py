@@ -188,6 +188,39 @@ def test_what_a_hostile_agent_wrote_does_nothing_in_a_draft(browser, folder):
         context.close()
 
 
+def test_on_a_phone_the_list_says_all_of_a_run_without_scrolling_sideways(show):
+    page = show(viewport={"width": 390, "height": 844})
+    row = page.get_by_role("table", name="Runs").get_by_role("row", name="compare careful")
+    for text in ("careful", "admissible", "success_mean 0.7500 [", "confounds 0", "laptop-a"):
+        box = row.get_by_text(text).first.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, text
+    holder = page.get_by_role("region", name="Runs")
+    assert holder.evaluate("node => node.scrollWidth <= node.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_a_long_command_does_not_push_the_figures_out_of_sight(show):
+    page = show(viewport={"width": 1180, "height": 900})
+    long = page.get_by_role("row", name="onerror").get_by_role("rowheader").bounding_box()
+    figures = page.get_by_role("row", name="compare careful").get_by_text("success_mean 0.7500 [").bounding_box()
+    assert long is not None
+    assert figures is not None
+    assert long["width"] < 420
+    assert figures["x"] + figures["width"] < 1180
+
+
+def test_what_is_ticked_can_be_compared_from_anywhere_in_the_list(show):
+    page = show(viewport={"width": 1000, "height": 300})
+    button = page.get_by_role("button", name="Compare what is ticked")
+    expect(button).to_be_in_viewport()
+    for name in ("careful", "hasty"):
+        page.get_by_role("checkbox", name=f"compare {name}", exact=True).check()
+    button.click()
+    expect(page.get_by_role("heading", name="Verdicts")).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_page_is_accessible(show, scheme):
     for target in ("", "run/r1", "run/r3", "compare?run=r2&run=r3", "compare?run=r2"):
