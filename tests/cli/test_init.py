@@ -54,6 +54,38 @@ def test_blanks_that_were_frozen_are_still_blanks(tmp_path):
     assert "prompt is empty" in {finding["what"] for finding in checked["targets"][0]["findings"]}
 
 
+@pytest.mark.parametrize(("kind", "blanks"), [("replay", ("/expected/answer", "/prompt")), ("workspace", ("/prompt",))])
+def test_freezing_blanks_says_so_and_no_run_scores_them(tmp_path, kind, blanks):
+    suite = tmp_path / "suite"
+    run("init", suite, "--kind", kind)
+    card = suite / "card.yaml"
+    card.write_text(card.read_text().replace("stale_after_hours: REPLACE_ME", "stale_after_hours: 720"))
+    said = run("freeze", suite).stderr
+    for pointer in blanks:
+        assert f"is a blank: nothing scores a pack that holds one — tasks/example.1.json#{pointer} [task-blank]" in said
+    assert said.count("[task-blank]") == len(blanks)
+    assert (
+        f"note: card.yaml still holds blanks, and nothing is scored with such a card: scoresheet check {suite}" in said
+    )
+    assert run("freeze", suite, "--quiet").stderr == ""
+    for more in ((), ("--draft",)):
+        told = run("run", suite, "--agent", "true", "--seat", "x", "--out", tmp_path / "run", *more, code=1).stderr
+        assert "no task has leaf score: nothing was run" in told
+        assert f"mend: correct what is named above, then scoresheet freeze {suite}" in told
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_recording_or_a_sentence_that_names_the_blank_is_none(tmp_path):
+    run("init", tmp_path / "suite")
+    (task,) = (tmp_path / "suite" / "tasks").iterdir()
+    value = json.loads(task.read_bytes()) | {
+        "prompt": "What does REPLACE_ME mean?",
+        "expected": {"answer": "a REPLACE_ME"},
+    }
+    task.write_text(json.dumps(value))
+    assert "task-blank" not in run("freeze", tmp_path / "suite").stderr
+
+
 def test_the_example_of_a_workspace_suite_fails_its_test_until_its_solution_is_applied(tmp_path):
     run("init", tmp_path / "suite", "--kind", "workspace")
     work = shutil.copytree(tmp_path / "suite" / "workspaces" / "example.1", tmp_path / "work")

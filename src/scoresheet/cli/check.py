@@ -80,11 +80,15 @@ def _pack(target: str, quiet: bool, with_blanks: bool) -> "CheckTarget":
 
     with bytes_bar("checking", quiet) as progress:
         checked = checker.check(target, progress)
-    blanks = tuple(suite.blanks(target)) if with_blanks and checked.manifest_sha256 is None else ()
+    blanks = tuple(suite.blank_findings(target)) if with_blanks and checked.manifest_sha256 is None else ()
     defects = baselines.defects(Path(target), checked.manifest_sha256)
     placed = [
         replace(each, where=target if each.where == "." else os.path.join(target, each.where))
-        for each in (*checked.findings, *blanks, *defects)
+        for each in (
+            *(each for each in checked.findings if each.rule != "task-blank" or not with_blanks),
+            *blanks,
+            *defects,
+        )
     ]
     unfrozen = ("the manifest: the pack is not frozen yet; scoresheet freeze pins it",)
     return CheckTarget(

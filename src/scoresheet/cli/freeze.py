@@ -65,6 +65,8 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
             say(f"{finding.severity}: {finding.what} — {finding.where} [{finding.rule}]")
             if finding.mend:
                 say(f"  mend: {finding.mend}")
+    if not quiet and _blank_card(Path(pack)):
+        say(f"note: card.yaml still holds blanks, and nothing is scored with such a card: scoresheet check {pack}")
     tarball = archive.write(pack, written.digests, tar) if tar else None
     if as_json:
         facts: dict[str, Any] = {
@@ -78,6 +80,20 @@ def command(pack: str, tar: str | None, as_json: bool, quiet: bool, **given: Any
     if tarball:
         click.echo(f"{tarball} {tar}")
     click.echo(f"{written.sha256} {written.path}")
+
+
+def _blank_card(pack: Path) -> bool:
+    """True for a card beside the pack that still holds blanks of the template."""
+    from scoresheet import yaml12
+    from scoresheet.pack.blanks import BLANK
+    from scoresheet.pack.freeze import CARD
+
+    try:
+        with (pack / CARD).open("rb") as file:
+            lines = file.read(yaml12.MAX_BYTES).split(b"\n")
+    except OSError:
+        return False
+    return any(BLANK.encode() in line and not line.lstrip().startswith(b"#") for line in lines)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scoresheet.documents.baselines import Baselines
     from scoresheet.documents.report import Report
     from scoresheet.documents.run_plan import RunPlan
+    from scoresheet.gate.pack_triage import PackTriage
     from scoresheet.pack.folder import Pack
     from scoresheet.run.admission import Admission
 
@@ -176,7 +177,7 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None 
         if len(held) > _MOST_TOLD:
             say(f"and {counted(len(held) - _MOST_TOLD, 'more task')}; scoresheet triage {pack.root} tells them all")
         what = "no seat" if score else "no task has leaf score"
-        mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].reason, pack.root)
+        mend = "name who or what runs this: --seat LABEL" if score else _mend(found[0].reason, triage, pack.root)
         place = f"{counted(len(found), 'receipt')} in {pack.root / RECEIPTS}"
         raise ScoresheetError(f"{what}: nothing was run", place, mend)
     if not quiet:
@@ -196,7 +197,9 @@ def admitted(pack: "Pack", seat: str | None, quiet: bool, issued_at: str | None 
     )
 
 
-def _mend(reason: str, root: Path) -> str:
+def _mend(reason: str, triage: "PackTriage", root: Path) -> str:
+    if triage.findings:  # a pack that its files contradict has no digest that could be scored
+        return f"correct what is named above, then scoresheet freeze {root}"
     if reason == "no stale window":
         return f"say in {root / 'card.yaml'} how long recordings may be trusted: controls: {{stale_after_hours: 720}}"
     return f"scoresheet triage {root} says why, task by task"

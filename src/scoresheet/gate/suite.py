@@ -18,7 +18,7 @@ from scoresheet.documents.task import Task
 from scoresheet.errors import Finding, Refused
 from scoresheet.gate.facts import PackFacts
 from scoresheet.gate.placeholder import is_placeholder
-from scoresheet.pack import archive, freeze, tree
+from scoresheet.pack import archive, blanks, freeze, tree
 from scoresheet.pack.folder import Pack
 
 LABELS = frozenset({"task_id", "split", "origin", "licence", "tags", "cluster_id", "card"})
@@ -107,7 +107,7 @@ def look(pack: Pack) -> Suite:
     return Suite(facts_of_pack, Digest(tarball.hexdigest()), tuple(findings))
 
 
-def blanks(root: str | Path) -> Iterator[Finding]:
+def blank_findings(root: str | Path) -> Iterator[Finding]:
     """Every blank that a task file still holds, such as the template's REPLACE_ME."""
     with tree.opened_root(root) as root_fd:
         for entry in tree.listing(root).files:
@@ -122,21 +122,16 @@ def blanks(root: str | Path) -> Iterator[Finding]:
 
 
 def _blanks(path: str, task: JsonValue) -> Iterator[Finding]:
-    for pointer in _blank_members(task, ""):
+    for pointer in _blank_members(task):
         yield Finding("task-blank", f"{path}#{pointer}", f"{pointer[1:].replace('/', '.')} is empty", "fill it in")
 
 
-def _blank_members(value: JsonValue, pointer: str) -> Iterator[str]:
-    """Pointers of blanks in what a task's author writes; recordings are left alone."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            if pointer or name in ("prompt", "expected", "origin", "licence", "oracle"):
-                yield from _blank_members(item, f"{pointer}/{name}")
-    elif isinstance(value, str) and value and pointer.startswith(("/prompt", "/expected")):
-        if value.lstrip().upper().startswith("REPLACE_ME"):
+def _blank_members(task: JsonValue) -> Iterator[str]:
+    """Pointers of blanks in what a task's author writes: a prompt or an answer may well begin with `n/a`."""
+    for pointer, text in blanks.written(task):
+        free = pointer.startswith(("/prompt", "/expected"))
+        if blanks.begins_blank(text) if free and text else is_placeholder(text):
             yield pointer
-    elif isinstance(value, str) and is_placeholder(value):
-        yield pointer
 
 
 def _task(path: str, data: bytes, seen: _Seen) -> Iterator[Finding]:
@@ -146,7 +141,7 @@ def _task(path: str, data: bytes, seen: _Seen) -> Iterator[Finding]:
         task = None
     if isinstance(task, dict) and isinstance(task.get("task_id"), str):
         seen.add(task)
-        if b"REPLACE_ME" in data:
+        if blanks.BLANK.encode() in data:
             yield from _blanks(path, task)
     else:
         what = "not a task: a JSON object with a task_id"

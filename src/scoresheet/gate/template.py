@@ -7,9 +7,9 @@ from scoresheet.canonical import JsonValue
 from scoresheet.documents.manifest import DEFAULT_REPEATS, DEFAULT_RETRIES, DEFAULT_SEED, DEFAULT_TIMEOUT_S
 from scoresheet.documents.tool import Request
 from scoresheet.pack import fingerprint
+from scoresheet.pack.blanks import BLANK
 
 Kind = Literal["replay", "workspace"]
-BLANK = "REPLACE_ME"
 TASK = "tasks/example.1.json"
 TEST_COMMAND = "python3 -m pytest -q tests"
 

@@ -15,7 +15,7 @@ from scoresheet.documents.manifest import DEFAULT_REPEATS, Exclusion, FrozenFile
 from scoresheet.documents.task import Call, Task
 from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Refused, counted
-from scoresheet.pack import fingerprint, states, workspaces
+from scoresheet.pack import blanks, fingerprint, states, workspaces
 from scoresheet.pack.toolbox import Toolbox
 
 MANIFEST = "manifest.json"
@@ -30,6 +30,7 @@ _TASK_PATH = re.compile(r"(?:tasks/)?[^/]+\.json")
 _TOOL_PATH = re.compile(r"tools/[^/]+\.json")
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _IGNORE = re.compile(r"/(?:json/.+|query/.+|form/.+)", re.DOTALL)
+_BLANK = blanks.BLANK.encode()
 _DERIVED = ("fixture_sha256", "age_hours", "frozen_at")
 _VARYING = ("accept", "range")
 
@@ -148,8 +149,15 @@ def read_task(path: str, data: bytes, toolbox: Toolbox) -> TaskFacts:
             or (task.oracle.kind == "human" and task.kind == "workspace" and not task.expected)
         ),
         () if task.oracle is None else task.oracle.tests,
-        tuple(_task_findings(path, task, toolbox)),
+        (*_task_findings(path, task, toolbox), *(_blanks(path, data) if _BLANK in data else ())),
     )
+
+
+def _blanks(path: str, data: bytes) -> Iterator[Finding]:
+    """Warnings: a pack is frozen also to be looked at, but nothing scores it."""
+    for pointer in blanks.blanks(canonical.loads(data)):
+        what = f"{pointer[1:].replace('/', '.')} is a blank: nothing scores a pack that holds one"
+        yield Finding("task-blank", f"{path}#{pointer}", what, "fill it in, then freeze again", "warning")
 
 
 def v1_manifest(tasks: Mapping[str, str], settings: Settings = Settings()) -> Manifest:
