@@ -24,7 +24,8 @@ from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.task import Call
 from scoresheet.documents.tool import Tool
 from scoresheet.pack.toolbox import Toolbox
-from scoresheet.replay.http import CALL_DOOR, Elsewhere, ReplayServer
+from scoresheet.replay.door import Elsewhere
+from scoresheet.replay.http import CALL_DOOR, ReplayServer
 from scoresheet.replay.journal import CallJournal, body_text, read_back
 from scoresheet.replay.session import Hit, Miss, Recorded, Session, Tape
 from tests.replay.recordings import JSON, call, call_v1, tape, task, tool

@@ -179,7 +179,7 @@ def test_a_body_of_megabytes_comes_in_and_goes_out_by_http_2(world):
 
 @pytest.mark.parametrize("http2", [True, False])
 def test_a_body_that_is_longer_than_is_taken_is_refused_and_written_down(world, http2, monkeypatch):
-    monkeypatch.setattr("scoresheet.replay.http.MAX_BODY", 100_000)
+    monkeypatch.setattr(f"scoresheet.replay.{'http' if http2 else 'http1'}.MAX_BODY", 100_000)
     with world.serve(call("GET", "/a")), world.client(http2) as client:
         assert client.post(f"https://{HOST}/a", content=b"x" * 150_000).status_code == 413
         assert client.get(f"https://{HOST}/a").status_code == 200
