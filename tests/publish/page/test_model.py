@@ -24,7 +24,7 @@ def report(passed=runs.A, repeats=5, evidence=None, **more):
 
 
 def page(**more):
-    return model.page(report(**more), "careful", "billing")
+    return model.page(report(**more), "careful", runs.plan())
 
 
 def test_the_sheet_is_the_twelve_lines_of_every_report_in_their_order():
@@ -37,7 +37,7 @@ def test_the_sheet_is_the_twelve_lines_of_every_report_in_their_order():
 
 def test_every_line_of_the_block_is_somewhere_on_the_page():
     given = report(evidence=Evidence(confounds=("2026-09-22T10:00:00Z human: loud",), baselines=runs.baselines()))
-    found = model.page(given, "careful", "billing")
+    found = model.page(given, "careful", runs.plan())
     values = {entry.value for part in (found.sheet, found.more, found.cost, found.negative) for entry in part}
     values |= {entry.value for entry in (*found.table, *found.declared)} | {*found.notes}
     for key, value in block.entries(given):
@@ -161,8 +161,21 @@ def test_cost_says_what_was_not_counted():
 def test_a_model_s_calls_and_its_bill_stand_with_the_cost_and_nowhere_else():
     bill = {"model_calls": 12, "model_retries": 1, "model_door_retries": 0, "budget": "3 of 5 USD"}
     given = report()
-    found = model.page(given.model_copy(update={"cost": given.cost.model_copy(update=bill)}), "careful", "billing")
+    found = model.page(given.model_copy(update={"cost": given.cost.model_copy(update=bill)}), "careful", runs.plan())
     cost = {entry.key: entry.value for entry in found.cost}
     assert (cost["model_calls"], cost["budget"]) == ("12, 1 of them retries (0 by the door)", "3 of 5 USD")
     assert not {"model_calls", "budget", "tool_calls"} & {entry.key for entry in found.more}
     assert "model_calls" not in {entry.key for entry in page().cost}
+
+
+def test_who_ran_it_where_and_when_is_told():
+    ended = runs.plan(ended_at="2026-09-22T11:00:00Z", resumed_at=("2026-09-22T10:30:00Z",))
+    assert [(entry.key, entry.value) for entry in model.page(report(), "careful", ended).ran] == [
+        ("seat", "laptop-a"),
+        ("host", "h1: Linux 6.1 x86_64, Python 3.11.7, 2 cores"),
+        ("started", "2026-09-22T10:00:00Z"),
+        ("resumed", "2026-09-22T10:30:00Z"),
+        ("ended", "2026-09-22T11:00:00Z"),
+        ("with", "scoresheet 0.1.0"),
+    ]
+    assert model.page(report(), "careful", runs.plan(seat=None)).ran[0].value == "none"

@@ -94,7 +94,7 @@ def read(path: Path, *, draft: bool = False, pack: Pack | None = None, method: M
     receipts = found.evidence.receipts or {}
     return Open(
         path=path,
-        page=model.page(found.report(method), name, found.plan.pack),
+        page=model.page(found.report(method), name, found.plan),
         attempts=_attempts(path, found),
         pack=pack,
         may_show_expected=all(receipt.leaf == "score" for receipt in receipts.values()),

@@ -10,6 +10,7 @@ from typing import Literal
 
 from scoresheet.documents.decisions import ShareOfRuns
 from scoresheet.documents.report import Report, TaskResult, metric_name
+from scoresheet.documents.run_plan import RunPlan
 from scoresheet.publish import block, decisions
 
 Kind = Literal["interval", "bound", "point", "reference"]
@@ -117,10 +118,12 @@ class RunPage:
     notes: tuple[str, ...]
     computed: tuple[Entry, ...]
     """What the interval was made from."""
+    ran: tuple[Entry, ...]
+    """Who ran it, where and when, on the seat's word."""
 
 
-def page(report: Report, name: str, pack: str) -> RunPage:
-    """The page of a report; `name` is that of the run's folder, `pack` of the pack's."""
+def page(report: Report, name: str, plan: RunPlan) -> RunPage:
+    """The page of a report; `name` is that of the run's folder, `plan` its run.json."""
     entries = [Entry(key, value) for key, value in block.entries(report)]
     known = {entry.key: entry.value for entry in entries}
     negative = tuple(Entry(key.replace("_", " "), value) for key, value in block.negative(report))
@@ -129,7 +132,7 @@ def page(report: Report, name: str, pack: str) -> RunPage:
     return RunPage(
         name=name,
         agent=report.agent.partition(" sha256:")[0],
-        pack=pack,
+        pack=plan.pack,
         draft=report.draft,
         reasons=report.reasons,
         confounds=None if report.confounds is None else report.confound_entries,
@@ -150,6 +153,7 @@ def page(report: Report, name: str, pack: str) -> RunPage:
         negative=negative,
         notes=report.notes,
         computed=tuple(_computed(report)),
+        ran=tuple(_ran(plan)),
     )
 
 
@@ -161,6 +165,18 @@ _ATTENDED = {
     False: "false",
     None: "not known: no complete card says",
 }
+
+
+def _ran(plan: RunPlan) -> Iterator[Entry]:
+    host = plan.host
+    yield Entry("seat", plan.seat or "none")
+    where = (host.os, host.system, f"Python {host.python}", f"{host.cores} cores")
+    yield Entry("host", f"{host.label}: {', '.join(each for each in where if each)}")
+    yield Entry("started", plan.started_at)
+    for moment in plan.resumed_at:
+        yield Entry("resumed", moment)
+    yield Entry("ended", plan.ended_at or "not told")
+    yield Entry("with", ", ".join(f"{name} {version}" for name, version in plan.versions.items()))
 
 
 def _declared(report: Report) -> Iterator[Entry]:
