@@ -35,9 +35,9 @@ def markdown(report: Report) -> str:
         cells = [task.task_id, *(f"{count}/{task.planned}" for count in shares), _tally(task.exit_reasons)]
         parts.append(f"| {' | '.join(cells)} |")
     parts += ["", "### Negative results", ""]
-    parts += [f"- {key.replace('_', ' ')} — {_escaped(value)}" for key, value in negative(report)]
+    parts += [f"- {key.replace('_', ' ')} — {in_markdown(value)}" for key, value in negative(report)]
     if report.reasons:
-        parts += ["", "Not admissible:", "", *(f"- {_escaped(reason)}" for reason in report.reasons)]
+        parts += ["", "Not admissible:", "", *(f"- {in_markdown(reason)}" for reason in report.reasons)]
     return "\n".join(parts) + "\n"
 
 
@@ -220,5 +220,6 @@ def _tally(reasons: tuple[str, ...]) -> str:
     return ", ".join(f"{reason} {reasons.count(reason)}" for reason in dict.fromkeys(reasons))
 
 
-def _escaped(value: str) -> str:
+def in_markdown(value: str) -> str:
+    """Text in a line or a cell of Markdown, that stays text."""
     return one_line(value).replace("|", "\\|").replace("<", "&lt;")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from scoresheet.documents.comparison import ComparedPair, ComparedRun, Comparison, CostRatio, FieldDifference
 from scoresheet.errors import Finding
-from scoresheet.publish.block import one_line
+from scoresheet.publish.block import in_markdown, one_line
 
 BANNER = "DRAFT: a run is not admissible, so nothing here is a result"
 
@@ -106,7 +106,7 @@ def markdown(found: Comparison) -> str:
     parts += ["| run | agent | mean | 95 % | ranks |", "|---|---|---|---|---|"]
     for run in found.runs:
         ranked = rank_set(run) or "baseline, not ranked"
-        cells = (run.label, _escaped(run.agent), _four(run.mean), ends(run.ci95), ranked)
+        cells = (run.label, in_markdown(run.agent), _four(run.mean), ends(run.ci95), ranked)
         parts.append(f"| {' | '.join(cells)} |")
     parts += ["", "| pair | difference | 95 % | verdict |", "|---|---|---|---|"]
     for pair in found.metrics[0].pairs:
@@ -117,7 +117,7 @@ def markdown(found: Comparison) -> str:
     parts += [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|"]
     parts += [f"| {' | '.join(row)} |" for row in tasks]
     if found.reasons:
-        parts += ["", "Not admissible:", "", *(f"- {_escaped(reason)}" for reason in found.reasons)]
+        parts += ["", "Not admissible:", "", *(f"- {in_markdown(reason)}" for reason in found.reasons)]
     return "\n".join(parts) + "\n"
 
 
@@ -252,7 +252,3 @@ def ends(value: tuple[float, float] | str | None) -> str:
     if value is None:
         return "no interval"
     return value if isinstance(value, str) else f"[{_four(value[0])}, {_four(value[1])}]"
-
-
-def _escaped(value: str) -> str:
-    return one_line(value).replace("|", "\\|").replace("<", "&lt;")

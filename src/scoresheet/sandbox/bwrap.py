@@ -33,7 +33,7 @@ from scoresheet.errors import ScoresheetError, Usage
 from scoresheet.sandbox import accounts, control, recipe, refusal, seccomp
 from scoresheet.sandbox.binds import Tree, look_through, readable
 from scoresheet.sandbox.canary import Canaries
-from scoresheet.sandbox.evidence import Expected, judge
+from scoresheet.sandbox.evidence import Expected, Judgement, judge
 from scoresheet.sandbox.launcher import Launcher, traversable
 from scoresheet.sandbox.memory import Group, Groups
 from scoresheet.sandbox.ports import Ports
@@ -272,40 +272,10 @@ class BwrapSandbox:
         life.pidfd = os.pidfd_open(reported.pid)
 
         own = uid if uid is not None else os.geteuid()
-        places, trees = recipe.declared(spec, self._root, self._interpreter_tree)
-        expected = Expected(
-            writable=recipe.writable(spec),
-            places=places,
-            trees=trees,
-            uid=own,
-            seen_uid=reported.uid,
-            host_namespace=self._host_namespace,
-            seen_namespace=_link(f"/proc/{reported.pid}/ns/net"),
-            name_service=recipe.name_service(spec),
-            shared_namespaces=_shared(reported.pid),
-            bound_sockets=tuple(itertools.chain.from_iterable(tree.sockets for tree in bound.values())),
-        )
+        expected = self._expected(spec, own, reported, bound)
         hits = self._canaries.hits(nonce)
         judged = judge(json.loads(reported.data), self._control, hits, expected)
-        digest = self._arguments(
-            spec, lambda content: hashlib.sha256(content).hexdigest(), lambda path, _: path, "control"
-        )
-        evidence = Evidence(
-            backend=self.name,
-            state="not_proved" if judged.failing else "proved",
-            reasons=judged.failing,
-            checks=judged.checks,
-            canary_hits_inside=hits,
-            canary_hits_control=self._hits_control,
-            kernel=platform.release(),
-            bwrap=self._bwrap_version,
-            bwrap_sha256=self._bwrap_sha256,
-            argv_sha256=hashlib.sha256("\0".join(digest).encode("utf-8", "surrogateescape")).hexdigest(),
-            seccomp_sha256=hashlib.sha256(self._seccomp).hexdigest(),
-            uid=own,
-            network_namespace=expected.seen_namespace,
-            host_network_namespace=self._host_namespace,
-        )
+        evidence = self._evidence(spec, judged, hits, expected)
         if judged.failing:
             life.end()
             raise refusal.NotProved(evidence)
@@ -321,6 +291,46 @@ class BwrapSandbox:
             undo.callback(life.end)  # a group can be removed only when it is empty
         evidence = evidence.model_copy(update={"limits": _enforced(spec, group is not None)})
         return Opened(spec, doors, evidence, life, ours, pipes, group, lambda: self._canaries.hits(nonce), undo)
+
+    def _expected(
+        self, spec: SandboxSpec, own: int, reported: control.Reported, bound: Mapping[Path, Tree]
+    ) -> Expected:
+        """What the probe must have found, by what was declared and by what the host sees of the sandbox."""
+        places, trees = recipe.declared(spec, self._root, self._interpreter_tree)
+        return Expected(
+            writable=recipe.writable(spec),
+            places=places,
+            trees=trees,
+            uid=own,
+            seen_uid=reported.uid,
+            host_namespace=self._host_namespace,
+            seen_namespace=_link(f"/proc/{reported.pid}/ns/net"),
+            name_service=recipe.name_service(spec),
+            shared_namespaces=_shared(reported.pid),
+            bound_sockets=tuple(itertools.chain.from_iterable(tree.sockets for tree in bound.values())),
+        )
+
+    def _evidence(self, spec: SandboxSpec, judged: Judgement, hits: int, expected: Expected) -> Evidence:
+        """What is told of the sandbox, before its limits are known to be held."""
+        digest = self._arguments(
+            spec, lambda content: hashlib.sha256(content).hexdigest(), lambda path, _: path, "control"
+        )
+        return Evidence(
+            backend=self.name,
+            state="not_proved" if judged.failing else "proved",
+            reasons=judged.failing,
+            checks=judged.checks,
+            canary_hits_inside=hits,
+            canary_hits_control=self._hits_control,
+            kernel=platform.release(),
+            bwrap=self._bwrap_version,
+            bwrap_sha256=self._bwrap_sha256,
+            argv_sha256=hashlib.sha256("\0".join(digest).encode("utf-8", "surrogateescape")).hexdigest(),
+            seccomp_sha256=hashlib.sha256(self._seccomp).hexdigest(),
+            uid=expected.uid,
+            network_namespace=expected.seen_namespace,
+            host_network_namespace=self._host_namespace,
+        )
 
     def _look_through(self, source: Path) -> Tree:
         with self._lock:
