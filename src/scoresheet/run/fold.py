@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.evidence import Evidence
 from scoresheet.documents.manifest import Protocol
@@ -80,26 +81,7 @@ def fold(seen: Seen) -> Row:
     made = [call for call in seen.calls if call.outcome in ("hit", "miss")]
     missed = [call for call in made if call.outcome == "miss"]
     errors = [error for call in made for error in call.schema_errors]
-    reason, limit, detail = _ending(seen)
-    success, pending, answer = False, False, None
-    if reason == "completed" and oracle.by_work(seen.task):
-        given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
-        answer = given.value
-        match seen.graded:
-            case Verdict(success, detail):
-                success = success and not missed
-            case Crash(detail):
-                reason = "harness_error"
-            case None:
-                detail = "not graded: calls were not recorded"
-    elif reason == "completed":
-        given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
-        right, given = oracle.judged(seen.task, given)
-        answer, detail = given.value, detail or given.fault
-        if oracle.by_human(seen.task):
-            right = right or (seen.left is not None and seen.left.patch_lines > 0)
-            pending = right and not missed
-        success = right and not missed
+    outcome = _outcome(seen, missed=bool(missed))
     v1 = seen.protocol == "tool-replay-v1"
     left = seen.left
     return Row(
@@ -108,14 +90,14 @@ def fold(seen: Seen) -> Row:
         repeat=seen.episode.repeat,
         attempt=seen.episode.attempt,
         episode_seed=seen.episode.seed,
-        success=None if pending else int(success),
+        success=None if outcome.success is None else int(outcome.success),
         schema_ok=int(not errors and not (v1 and missed)),
         unauthorized=int(bool(missed)),
-        timeout=int(reason == "timeout"),
-        exit_reason=reason,
-        limit=limit,
-        limit_at_s=None if limit is None else _seconds(seen.ended.limit_at_s),
-        answer=answer,
+        timeout=int(outcome.reason == "timeout"),
+        exit_reason=outcome.reason,
+        limit=outcome.limit,
+        limit_at_s=None if outcome.limit is None else _seconds(seen.ended.limit_at_s),
+        answer=outcome.answer,
         elapsed_s=round(seen.ended.elapsed_s, 6),
         cpu_s=round(seen.ended.cpu_s, 6),
         recorded_latency_ms=round(sum(call.latency_ms_recorded for call in made), 6),
@@ -156,13 +138,45 @@ def fold(seen: Seen) -> Row:
         model_unrecorded=() if seen.models is None else seen.models.unrecorded,
         controls={} if seen.models is None else {each.control: each.status for each in seen.models.controls},
         violations=() if seen.models is None else tuple(map(str, seen.models.violated)),
-        detail=detail,
+        detail=outcome.detail,
         isolation=seen.evidence.state,
         calls_sha256=seen.calls_sha256,
         model_sha256=seen.model_sha256,
         started_at=seen.started_at,
         host=seen.host,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    reason: ExitReason
+    limit: str | None
+    success: bool | None
+    """`None`: a human judges it."""
+    answer: JsonValue
+    detail: str | None
+
+
+def _outcome(seen: Seen, *, missed: bool) -> _Outcome:
+    """How the episode ended, and what its work is worth: nothing, unless it ended by itself."""
+    reason, limit, detail = _ending(seen)
+    if reason != "completed":
+        return _Outcome(reason, limit, False, None, detail)
+    given = oracle.answer_of(seen.ended.answer, seen.ended.answer_fault, seen.submitted, seen.ended.stdout)
+    if oracle.by_work(seen.task):
+        match seen.graded:
+            case Verdict(success, said):
+                return _Outcome(reason, limit, success and not missed, given.value, said)
+            case Crash(said):
+                return _Outcome("harness_error", limit, False, given.value, said)
+            case None:
+                return _Outcome(reason, limit, False, given.value, "not graded: calls were not recorded")
+    right, given = oracle.judged(seen.task, given)
+    pending = False
+    if oracle.by_human(seen.task):
+        right = right or (seen.left is not None and seen.left.patch_lines > 0)
+        pending = right and not missed
+    return _Outcome(reason, limit, None if pending else right and not missed, given.value, detail or given.fault)
 
 
 def usages(models: Observation) -> tuple[ModelUsage, ...]:
