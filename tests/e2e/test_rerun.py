@@ -185,3 +185,12 @@ def test_a_replication_is_judged_as_of_the_day_that_it_is_told(folder, tmp_path)
 def test_the_verdict_of_two_runs_is_printed_by_the_command(folder, capsys):
     assert app.run(["replicate", str(folder / "run"), str(folder / "b.tar")]) == 1
     assert "a repetition, not a replication" in capsys.readouterr().out
+
+
+def test_a_budget_in_money_needs_prices_where_the_bundle_has_none(folder, tmp_path):
+    model = ("--model", "openai=http://127.0.0.1:1/v1", "--max-cost", "1")
+    words = ("--agent", "bundled", "--seat", "second", "--out", tmp_path / "run")
+    done = call("rerun", folder / "b.tar", *words, *model)
+    assert done.returncode == 2
+    assert "--max-cost needs to know what tokens cost: --prices FILE" in done.stderr
+    assert not (tmp_path / "run").exists()
