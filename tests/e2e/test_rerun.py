@@ -192,5 +192,5 @@ def test_a_budget_in_money_needs_prices_where_the_bundle_has_none(folder, tmp_pa
     words = ("--agent", "bundled", "--seat", "second", "--out", tmp_path / "run")
     done = call("rerun", folder / "b.tar", *words, *model)
     assert done.returncode == 2
-    assert "--max-cost needs to know what tokens cost: --prices FILE" in done.stderr
+    assert "what tokens cost is not known — --max-cost" in done.stderr
     assert not (tmp_path / "run").exists()
