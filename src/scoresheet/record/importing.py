@@ -80,9 +80,7 @@ class Import:
                 {"rule": each.rule, "where": each.where, "what": each.what, "mend": each.mend} for each in self.left_out
             ],
             "changed": dict(self.changed),
-            "redactions": [
-                {"where": each.where, "rule": each.rule, "placeholder": each.placeholder} for each in self.redactions
-            ],
+            "redactions": [each.as_json() for each in self.redactions],
             "ignored": list(self.ignored),
             "dropped_headers": dict(self.dropped_headers),
             "suggestions": [

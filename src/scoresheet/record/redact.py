@@ -41,6 +41,10 @@ class Replacement:
     def __str__(self) -> str:
         return f"{self.where}: {self.placeholder} [{self.rule}]"
 
+    def as_json(self) -> dict[str, JsonValue]:
+        """The facts for `--json`."""
+        return {"where": self.where, "rule": self.rule, "placeholder": self.placeholder}
+
 
 @dataclass(frozen=True, slots=True)
 class Redaction:

@@ -84,9 +84,7 @@ class Take:
             "faults": self.faults,
             "tools": list(self.tools),
             "expected": dict(self.expected),
-            "redactions": [
-                {"where": each.where, "rule": each.rule, "placeholder": each.placeholder} for each in self.redactions
-            ],
+            "redactions": [each.as_json() for each in self.redactions],
             "ignored": list(self.ignored),
             "dropped_headers": dict(self.dropped_headers),
             "warnings": [str(warning) for warning in self.warnings],
