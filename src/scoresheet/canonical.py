@@ -20,6 +20,8 @@ JsonValue = Any
 """None, bool, int, float, str, list or dict with string keys: JSON's edge, the one place where `Any` is meant."""
 
 MAX_DEPTH = 100
+MOST_DIGITS = 300
+"""Of an integer in a file that people or scoresheet write: a float can still hold it. What an API said has no bound."""
 _DIGITS = 4000
 """Python refuses to convert more than 4,300 digits at once, a guard against slow input: larger ones go by parts."""
 _LARGE = 10**_DIGITS
@@ -39,8 +41,8 @@ class JsonError(Malformed):
     """Bytes that are not strict JSON; `where` is `line:column` when it is known."""
 
 
-def loads(data: bytes | str) -> JsonValue:
-    """The value of strict JSON text; floats stay floats, integers are exact.
+def loads(data: bytes | str, most_digits: int | None = None) -> JsonValue:
+    """The value of strict JSON text; floats stay floats, integers are exact, and of `most_digits` where that is given.
 
     Raises `JsonError` and nothing else.
     """
@@ -48,7 +50,7 @@ def loads(data: bytes | str) -> JsonValue:
         quick = _reread(data) or _quick(data)
         if quick is not None:
             return quick[0]
-    return _parse(data)[0]
+    return _parse(data, most_digits)[0]  # which is asked for every integer beyond 64 bits
 
 
 def jcs(value: JsonValue) -> bytes:
@@ -170,7 +172,8 @@ class _Numbers:
         return number
 
 
-def _integer(text: str) -> int:
+def integer(text: str) -> int:
+    """The integer of any size that a JSON literal says."""
     if len(text) <= _DIGITS:
         return int(text)
     sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text)
@@ -194,8 +197,17 @@ def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     return members
 
 
-def _parse(data: bytes | str) -> tuple[JsonValue, bool]:
+def _parse(data: bytes | str, most_digits: int | None = None) -> tuple[JsonValue, bool]:
     numbers = _Numbers()
+
+    def bounded(number: str) -> int:
+        if most_digits is None or len(number.lstrip("-")) <= most_digits:
+            return integer(number)
+        before = text[: text.find(number)]
+        what = f"an integer of {len(number.lstrip('-'))} digits, but {most_digits} are the most here"
+        where = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+        raise JsonError(what, where, "write the number that it is meant to be")
+
     if isinstance(data, str):
         text, raw = data, data.encode("utf-8", "surrogatepass")
     else:
@@ -207,7 +219,7 @@ def _parse(data: bytes | str) -> tuple[JsonValue, bool]:
     if text.startswith("\ufeff"):
         raise JsonError("a byte order mark stands before the JSON")
     decoder = json.JSONDecoder(
-        object_pairs_hook=_members, parse_float=numbers.float, parse_int=_integer, parse_constant=_constant
+        object_pairs_hook=_members, parse_float=numbers.float, parse_int=bounded, parse_constant=_constant
     )
     try:
         value = decoder.decode(text)

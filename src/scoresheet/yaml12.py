@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from scoresheet import json_pointer
-from scoresheet.canonical import JsonValue
+from scoresheet.canonical import MOST_DIGITS, JsonValue
 from scoresheet.errors import Malformed
 
 MAX_DEPTH = 32
@@ -168,7 +168,10 @@ def _scalar(event: yaml.ScalarEvent) -> JsonValue:
         return text
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text) and len(text) <= 4000:
+    if _INTEGER.fullmatch(text):
+        if len(text) > MOST_DIGITS:
+            what = f"an integer of {len(text)} digits, but {MOST_DIGITS} are the most here"
+            raise _refuse(what, event, "write the number that it is meant to be, or text in quotes")
         return int(text)
     if _FLOAT.fullmatch(text):
         number = float(text)

@@ -16,6 +16,7 @@ from scoresheet.errors import ISSUES, Malformed, Refused, ScoresheetError, Usage
 BUG = 70
 _PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.ELOOP)
 """What a system says of a place that was named, or of its disk: no bug."""
+_SMALLER = "scoresheet check finds it in a pack or card, scoresheet verify in a run; write the number that is meant"
 INTERRUPTED = 130
 
 
@@ -78,6 +79,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.errno in _PLACES and error.filename is not None:
             show(Usage(f"it can't be read or written: {error.strerror}", os.fsdecode(error.filename), _mend_of(error)))
             return Usage.exit_code
+        if isinstance(error, ValueError) and str(error).startswith("Exceeds the limit ("):
+            show(Malformed("a file holds an integer of thousands of digits, which nothing here writes", mend=_SMALLER))
+            return Malformed.exit_code
         say(f"error: a bug in scoresheet: {type(error).__name__}: {error}")  # it must end as 70, never as a verdict
         say(f"  mend: run the same command with --debug and report what it prints at {ISSUES}")
         return BUG

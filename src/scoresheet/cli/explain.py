@@ -85,13 +85,14 @@ def _explain(pack: "Pack", request: "Request", task_id: str | None) -> dict[str,
 
 
 def _request(pack: "Pack", text: str, upstream: str | None, headers: Sequence[str]) -> "Request":
+    from scoresheet import bounded_file
     from scoresheet.documents.tool import CALL, Request
     from scoresheet.errors import Usage
 
     data = text.encode("utf-8", "surrogateescape")
     if text.startswith("@"):
         try:
-            data = Path(text[1:]).read_bytes()
+            data = bounded_file.read(Path(text[1:]), mend="a request has not so many bytes: name another file")
         except OSError as error:
             raise Usage(f"the request can't be read: {error.strerror}", text[1:]) from error
     first, _, rest = data.lstrip().partition(b"\n")

@@ -108,7 +108,9 @@ def _accepted(repository: "Repository", file: Path | None, base: str) -> frozens
             return frozenset()
         return claims.accepted(repository.read(entry, 1 << 24).data, inside)
     try:
-        return claims.accepted(path.read_bytes(), str(file))
+        from scoresheet import bounded_file
+
+        return claims.accepted(bounded_file.read(path), str(file))
     except OSError as error:
         raise Usage(f"the list can't be read: {error.strerror}", str(file)) from error
 

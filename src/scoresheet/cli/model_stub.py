@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
 import click
@@ -34,11 +33,13 @@ def command(script: str, port: int, seed: int, as_json: bool) -> None:
     """
     from scoresheet import yaml12
     from scoresheet.errors import ScoresheetError, Usage
+    from scoresheet.gate import reading
     from scoresheet.model.script import Script
     from scoresheet.model.stub import ModelStub
 
+    content = reading.content(script)
     try:
-        scripted = Script.of(yaml12.load(Path(script).read_bytes()).value)
+        scripted = Script.of(yaml12.load(content).value)
     except ScoresheetError as error:
         raise error.with_place(script) from None
     over = threading.Event()

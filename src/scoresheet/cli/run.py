@@ -210,20 +210,25 @@ def baselines_for(source: str | None, pack: "Pack", out: Path, plan: "RunPlan", 
 
     Raises `ScoresheetError` when those given are another pack's.
     """
+    from scoresheet import bounded_file
     from scoresheet.cli.baseline import make
     from scoresheet.documents.baselines import Baselines
-    from scoresheet.errors import ScoresheetError
+    from scoresheet.errors import ScoresheetError, Usage
     from scoresheet.run import baselines, journal
 
     if source is not None:
         path = Path(source) / journal.BASELINES if Path(source).is_dir() else Path(source)
-        found = Baselines.from_bytes(path.read_bytes(), path.name)
+        try:
+            found = Baselines.from_bytes(bounded_file.read(path), path.name)
+        except OSError as error:
+            mend = f"scoresheet baseline {pack.root} --out DIR writes it: --baselines DIR"
+            raise Usage(f"the baselines can't be read: {error.strerror}", str(path), mend) from error
         if found.manifest_sha256 != pack.manifest_sha256:
             what = f"these baselines are of the pack {found.manifest_sha256}"
             raise ScoresheetError(what, str(path), f"scoresheet baseline {pack.root} --out DIR")
         return found
     if (out / journal.BASELINES).exists():  # the run goes on
-        return Baselines.from_bytes((out / journal.BASELINES).read_bytes(), journal.BASELINES)
+        return Baselines.from_bytes(bounded_file.read(out / journal.BASELINES), journal.BASELINES)
     if plan.isolation == "none" or len(plan.tasks) < (plan.pack_tasks or 0) or plan.not_started:
         return None
     known = baselines.beside(out, pack.manifest_sha256)

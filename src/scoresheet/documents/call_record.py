@@ -30,6 +30,7 @@ class CallRecord(Document):
     """One request at the door, and what it was answered."""
 
     rule = "calls"
+    most_digits = None
     seq: Annotated[int, Field(ge=0)]
     at_s: float
     """Seconds since the agent started."""

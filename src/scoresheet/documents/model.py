@@ -10,6 +10,7 @@ from scoresheet.errors import Finding, Refused
 
 T = TypeVar("T")
 
+
 Many = Annotated[tuple[T, ...], Field(strict=False)]
 """A JSON array, held as a tuple: frozen does not freeze lists."""
 
@@ -35,15 +36,17 @@ class Document(BaseModel):
     )
     rule: ClassVar[str] = "document"
     """Rule id of a finding in this format."""
+    most_digits: ClassVar[int | None] = canonical.MOST_DIGITS
+    """Of an integer; `None` where a document holds what others said, which is kept as it was."""
 
     @classmethod
     def from_bytes(cls, data: bytes | str, where: str) -> Self:
         """The document in strict JSON text. Raises `Refused` with a finding for every fault."""
         try:
-            value = canonical.loads(data)
+            value = canonical.loads(data, cls.most_digits)
         except canonical.JsonError as error:
             error.with_place(where)
-            finding = Finding(f"{cls.rule}-json", error.where, error.what)
+            finding = Finding(f"{cls.rule}-json", error.where, error.what, error.mend)
             raise Refused(error.what, [finding], error.where) from error
         return cls.from_value(value, where)
 

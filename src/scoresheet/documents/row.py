@@ -48,6 +48,7 @@ class Row(Document):
     """One attempt at one repeat of one task."""
 
     rule = "rows"
+    most_digits = None
     manifest_sha256: Sha256
     task_id: TaskId
     repeat: Count

@@ -129,6 +129,7 @@ class Task(Document):
     """A task file, of either protocol."""
 
     rule = "task"
+    most_digits = None
     task_id: TaskId
     prompt: str
     tools: Many[ToolReference] = ()

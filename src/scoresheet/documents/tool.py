@@ -68,6 +68,7 @@ class Tool(Document):
     """`tools/<name>.json`, in MCP's shape."""
 
     rule = "tool"
+    most_digits = None
     name: Annotated[str, Field(min_length=1, max_length=128)]
     description: str = ""
     input_schema: Annotated[JsonValue, Field(alias="inputSchema")] = None

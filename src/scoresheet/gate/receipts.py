@@ -3,19 +3,27 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scoresheet import growing_file
+from scoresheet import bounded_file, growing_file
 from scoresheet.documents.receipt import ChainedReceipt
 from scoresheet.errors import Refused, Usage
 from scoresheet.gate import chain
 from scoresheet.gate.chain import Chain, Head
 
+_MOST_BYTES = 1 << 30
+"""Of a pack's own file, which grows with every run."""
 Make = Callable[[Chain], Iterable[ChainedReceipt]]
 
 
-def read(path: str | Path) -> Chain | None:
-    """The chain in the file at `path`; `None` when there is no such file. Raises `Usage` when it can't be read."""
+def read(path: str | Path, most_bytes: int = _MOST_BYTES) -> Chain | None:
+    """The chain in the file at `path`; `None` when there is no such file.
+
+    Raises `Usage` when it can't be read, or has more than `most_bytes`.
+    """
+    mend = (
+        "move the file away, and triage anew" if most_bytes == _MOST_BYTES else "put back the file that the run wrote"
+    )
     try:
-        return chain.read(Path(path).read_bytes(), Path(path).name)
+        return chain.read(bounded_file.read(Path(path), most_bytes, mend), Path(path).name)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -222,7 +222,7 @@ class Tools(Mapping[str, Tool]):
 def manifest_of(data: bytes, where: str = MANIFEST) -> Manifest:
     """The manifest in exactly the bytes that `freeze` writes. Raises `Refused`."""
     try:
-        value = canonical.loads(data)
+        value = canonical.loads(data, Manifest.most_digits)
     except canonical.JsonError as error:
         raise _inexact(where, f"not a manifest: {error.what}", data) from error
     if canonical.pretty(value) != data:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from scoresheet import canonical, digest
+from scoresheet import bounded_file, canonical, digest
 from scoresheet.documents.bundle import INDEX, BundleIndex
 from scoresheet.documents.pack_record import PackRecord
 from scoresheet.documents.protocol_card import Controls
@@ -394,7 +394,7 @@ class _Work:
             return
         card = self.folder / CARD
         try:
-            record = PackRecord.from_bytes((self.folder / PACK).read_bytes(), PACK)
+            record = PackRecord.from_bytes(bounded_file.read(self.folder / PACK), PACK)
             seen = pack_triage.look(self.pack, card=card if card.exists() else None, verified=True).record
         except FileNotFoundError:
             return

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from scoresheet import bounded_file
 from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -21,7 +22,7 @@ def findings(run: Path, plan: RunPlan) -> tuple[Finding, ...] | None:
     if not folder.is_dir() or not (run / BASELINES).exists():
         return None
     try:
-        told = Baselines.from_bytes((run / BASELINES).read_bytes(), BASELINES)
+        told = Baselines.from_bytes(bounded_file.read(run / BASELINES), BASELINES)
     except Refused:
         return ()  # told by the report
     found: list[Finding] = []
@@ -46,7 +47,7 @@ def findings(run: Path, plan: RunPlan) -> tuple[Finding, ...] | None:
 def _of_run(folder: Path, kind: str, plan: RunPlan) -> Iterator[Finding]:
     """What is wrong with one of the two runs in itself."""
     place = f"{FOLDER}/{kind}"
-    known = RunPlan.from_bytes((folder / kind / RUN).read_bytes(), f"{place}/{RUN}")
+    known = RunPlan.from_bytes(bounded_file.read(folder / kind / RUN), f"{place}/{RUN}")
     if known.manifest_sha256 != plan.manifest_sha256 or known.agent.kind != kind:
         what = f"a run of {known.agent.kind} on {known.manifest_sha256[:12]}…, not of {kind} on this pack"
         yield Finding("audit-baselines", f"{place}/{RUN}", what)

@@ -526,7 +526,7 @@ class _Judge:
 
 def _manifest(data: bytes) -> Manifest | None:
     try:
-        return Manifest.from_value(canonical.loads(data), MANIFEST)
+        return Manifest.from_value(canonical.loads(data, Manifest.most_digits), MANIFEST)
     except ScoresheetError:
         return None
 

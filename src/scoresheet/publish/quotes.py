@@ -105,7 +105,7 @@ def is_rows(name: str, data: bytes) -> bool:
 
 def _is_row(line: bytes) -> bool:
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_int=canonical.integer)
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.keys() >= _ROW
@@ -148,7 +148,7 @@ def _json(text: str) -> Iterator[tuple[Claim | None, int, int]]:
         for report in _reports(value):
             yield _of_json(report, 1), 0, len(text)
         return
-    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    decoder = json.JSONDecoder(object_pairs_hook=_once, parse_int=canonical.integer)
     at = work = tries = 0
     while (opening := _OPENING.search(text, at)) is not None:
         start = opening.end() - 1
@@ -196,6 +196,11 @@ def _of_json(value: dict[str, JsonValue], line: int) -> Claim:
         digest = hashlib.sha256(canonical.jcs(value)).hexdigest()
     except canonical.JsonError as error:
         return Claim(line, "", draft=False, value=value, fault=f"the report is not strict JSON: {error.what}")
+    try:
+        json.dumps(value)
+    except ValueError:
+        texts = {name: item for name, item in value.items() if isinstance(item, str)}
+        return Claim(line, digest, draft=False, value=texts, fault="the report holds an integer of thousands of digits")
     if str(value.get("format")).startswith(_COMPARISON):
         return Claim(line, digest, value.get("draft") is True, value=value)
     fault = "" if isinstance(value.get("rows_sha256"), str) else "the report does not name its rows (rows_sha256)"

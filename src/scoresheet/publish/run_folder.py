@@ -10,7 +10,7 @@ from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
 
-from scoresheet import digest
+from scoresheet import bounded_file, digest
 from scoresheet.canonical import JsonValue
 from scoresheet.documents.baselines import Baselines
 from scoresheet.documents.confound import Confound
@@ -40,6 +40,8 @@ RUN, ROWS = "run.json", "rows.jsonl"
 CONFOUNDS, RECEIPTS, BASELINES = "confounds.jsonl", "receipts.jsonl", "baselines.json"
 CARD, PACK = "card.yaml", "pack.json"
 _FILES = (RUN, ROWS, CONFOUNDS, RECEIPTS, BASELINES, CARD, PACK, JUDGMENTS, prices.PRICES)
+_RECEIPTS_BYTES = 256 << 20
+"""Of the files that hold a line a task, or a line an episode that a human judged."""
 _MOST_PLANNED = 2_000_000
 """Each takes room before its row is read."""
 
@@ -125,7 +127,7 @@ def plan_of(folder: Path) -> RunPlan:
     """run.json of the run in `folder`. Raises as `read` does."""
     _check_files(folder)
     try:
-        plan = RunPlan.from_bytes((folder / RUN).read_bytes(), RUN)
+        plan = RunPlan.from_bytes(bounded_file.read(folder / RUN), RUN)
     except OSError as error:
         raise journal.no_run(folder, error) from error
     except Refused as error:
@@ -162,7 +164,7 @@ def opened(path: Path) -> BufferedReader:
 def frozen_at(folder: Path) -> str | None:
     """When the pack of the run in `folder` was frozen, as the run recorded it; `None` when it did not."""
     try:
-        return PackRecord.from_bytes((folder / PACK).read_bytes(), PACK).frozen_at
+        return PackRecord.from_bytes(bounded_file.read(folder / PACK), PACK).frozen_at
     except FileNotFoundError:
         return None
 
@@ -194,7 +196,7 @@ def _beside(folder: Path, plan: RunPlan, pack: Pack | None) -> Evidence:
     baselines: Baselines | None = None
     if (folder / BASELINES).exists():
         try:
-            baselines = Baselines.from_bytes((folder / BASELINES).read_bytes(), BASELINES)
+            baselines = Baselines.from_bytes(bounded_file.read(folder / BASELINES), BASELINES)
         except Refused as error:
             findings += error.findings
     return Evidence(
@@ -227,7 +229,7 @@ def _prices(folder: Path, plan: RunPlan, findings: list[Finding]) -> PriceTable 
 
 def _judgments(folder: Path, findings: list[Finding]) -> Judgments | None:
     try:
-        found = judgments.read((folder / JUDGMENTS).read_bytes())
+        found = judgments.read(bounded_file.read(folder / JUDGMENTS, _RECEIPTS_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -254,7 +256,7 @@ def _record(folder: Path, plan: RunPlan, pack: Pack | None, findings: list[Findi
         findings += triage.findings
         return triage.record
     try:
-        data = (folder / PACK).read_bytes()
+        data = bounded_file.read(folder / PACK)
         record = PackRecord.from_bytes(data, PACK)
     except FileNotFoundError:
         if plan.pack_record_sha256 is not None:
@@ -337,7 +339,7 @@ def _receipts(
     folder: Path, plan: RunPlan, record: PackRecord | None, card: _Card | None, findings: list[Finding]
 ) -> tuple[Mapping[str, ChainedReceipt] | None, str | None]:
     """The latest receipt of every task, all of them derived again, and where the chain ends."""
-    found = receipts_file.read(folder / RECEIPTS)
+    found = receipts_file.read(folder / RECEIPTS, _RECEIPTS_BYTES)
     if found is None:
         return None, None
     findings += found.findings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scoresheet import canonical
+from scoresheet import bounded_file, canonical
 from scoresheet.canonical import JsonValue
 from scoresheet.errors import Malformed, Usage
 
@@ -60,7 +60,7 @@ def batch(path: Path, command: tuple[str, ...] = ()) -> tuple[TaskPlan, ...]:
     Raises `Usage` and `Malformed`.
     """
     try:
-        text = path.read_text("utf-8")
+        text = bounded_file.read(path, mend="split the file").decode()
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"the batch file can't be read: {error}", str(path)) from error
     if path.suffix in (".jsonl", ".ndjson"):
@@ -86,7 +86,7 @@ def described(path: Path, text: str | None = None) -> JsonValue:
     import yaml
 
     try:
-        source = path.read_text("utf-8") if text is None else text
+        source = bounded_file.read(path, mend="split the file").decode() if text is None else text
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"the file can't be read: {error}", str(path)) from error
     if path.suffix == ".json":

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Literal
 
-from scoresheet import atomic_file, canonical, digest
+from scoresheet import atomic_file, bounded_file, canonical, digest
 from scoresheet.documents.baselines import Baseline, Baselines
 from scoresheet.errors import Finding, Incomplete, ScoresheetError, Usage
 from scoresheet.pack.freeze import BASELINES
@@ -43,7 +43,7 @@ def beside(out: Path, manifest_sha256: str) -> Baselines | None:
     """
     for path in _places(out):
         try:
-            known = Baselines.from_bytes(path.read_bytes(), path.name)
+            known = Baselines.from_bytes(bounded_file.read(path), path.name)
             if known.manifest_sha256 != manifest_sha256 or known.isolation != "proved":
                 continue
             found = of_runs(path.parent)
@@ -112,7 +112,7 @@ def defects(pack: Path, manifest_sha256: str | None) -> tuple[Finding, ...]:
     try:
         if not stat.S_ISREG(place.lstat().st_mode):
             raise Usage("not a regular file", BASELINES)
-        found = Baselines.from_bytes(place.read_bytes(), BASELINES)
+        found = Baselines.from_bytes(bounded_file.read(place), BASELINES)
     except (OSError, ScoresheetError) as error:
         mend = f"remove it, then scoresheet baseline {pack}"
         return (Finding("baselines", BASELINES, f"the verdict can't be read: {error}", mend),)

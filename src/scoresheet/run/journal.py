@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scoresheet import atomic_file, canonical, growing_file
+from scoresheet import atomic_file, bounded_file, canonical, growing_file
 from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -83,7 +83,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 def read_plan(out: Path) -> RunPlan:
     """The plan of a run directory. Raises `Usage` when there is none, `Refused` when it is not one."""
     try:
-        data = (out / PLAN).read_bytes()
+        data = bounded_file.read(out / PLAN)
     except OSError as error:
         raise no_run(out, error) from error
     try:

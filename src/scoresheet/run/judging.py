@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import canonical, digest, growing_file
+from scoresheet import bounded_file, canonical, digest, growing_file
 from scoresheet.documents.judgment import Decided, Judgment
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
@@ -14,6 +14,9 @@ from scoresheet.run.judgments import JUDGMENTS, TASK_VIEW, Judgments, Material, 
 from scoresheet.run.patch import PATCH
 from scoresheet.run.plan import Episode
 from scoresheet.run.prepare import now
+
+_MOST_BYTES = 256 << 20
+"""Of the judgments of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ def judge_of(out: Path, name: str) -> Judge:
 
 def _read(out: Path) -> Judgments:
     try:
-        data = (out / JUDGMENTS).read_bytes()
+        data = bounded_file.read(out / JUDGMENTS, _MOST_BYTES)
     except FileNotFoundError:
         return Judgments()
     except OSError as error:

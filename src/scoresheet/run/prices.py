@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoresheet import json_pointer
+from scoresheet import bounded_file, json_pointer
 from scoresheet.digest import Digest
 from scoresheet.documents.prices import PriceTable
 from scoresheet.errors import Finding, Refused, Usage
@@ -48,7 +48,7 @@ def kept(run: Path) -> Prices | None:
     """The table that lies in a run directory. Raises as `parse` does."""
     path = run / PRICES
     try:
-        data = path.read_bytes()
+        data = bounded_file.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
