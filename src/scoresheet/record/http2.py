@@ -164,16 +164,25 @@ class Stream:
         self.number = number
         self.gone = False
         self._connection = connection
+        self._left: int | None = None
+        """Bytes of the body that are still to come, where the service said how many."""
+        self._ended = False
 
     def begin(self, status: int, reason: bytes, headers: Sequence[tuple[bytes, bytes]], framing: Framing) -> None:
         """Send the head. Raises `OSError` when the client has gone."""
+        if framing == "length":
+            self._left = next(int(value) for name, value in headers if name.lower() == b"content-length")
+        self._ended = framing == "none" or self._left == 0
         with self._here() as wire:
             head = [(b":status", b"%03d" % status)]
             head += [(name.lower(), value) for name, value in headers if name.lower() not in _OWN]
-            wire.send_headers(self.number, head, end_stream=framing == "none")
+            wire.send_headers(self.number, head, end_stream=self._ended)
 
     def body(self, data: bytes) -> None:
-        """Send a piece of the body, as the client's windows let it through. Raises `OSError`."""
+        """Send a piece of the body, as the client's windows let it through. Raises `OSError`.
+
+        The last byte ends the stream: a client that counts bytes may be gone before a frame of its own could.
+        """
         rest = memoryview(data)
         while rest:
             with self._here() as wire:
@@ -181,11 +190,15 @@ class Stream:
                 if size <= 0:
                     self._connection.changed.wait()
                     continue
-                wire.send_data(self.number, rest[:size].tobytes())
+                self._left = None if self._left is None else self._left - size
+                self._ended = self._left == 0
+                wire.send_data(self.number, rest[:size].tobytes(), end_stream=self._ended)
                 rest = rest[size:]
 
     def end(self) -> None:
         """End the stream as it should. Raises `OSError`."""
+        if self._ended:
+            return
         with self._here() as wire:
             wire.end_stream(self.number)
 
