@@ -86,7 +86,7 @@ def test_a_bundle_of_a_real_run_holds_and_says_what_rests_on_the_submitters_word
     assert "folded again from calls.jsonl and evidence.json: 6 of 6 rows" in seen.checked
     assert "answers: 6 judged again by their task's oracle" in seen.checked
     assert any("outputs" in line or "agents wrote" in line for line in seen.unchecked)
-    assert len(seen.word) == 5
+    assert len(seen.word) == 7
 
 
 def test_the_same_run_gives_the_same_bytes_wherever_and_by_whom(scored, bundled, tmp_path):
@@ -217,6 +217,8 @@ def small(scored, tmp_path):
     shutil.copytree(folder / "run", run)
     rows = (run / "rows.jsonl").read_bytes().splitlines(keepends=True)
     (run / "rows.jsonl").write_bytes(next(row for row in rows if b'"t0"' in row))
+    plan = json.loads((run / "run.json").read_bytes()) | {"status": "interrupted"}
+    (run / "run.json").write_bytes(canonical.pretty(plan))
     made(run, tmp_path / "small.tar")
     assert findings(tmp_path / "small.tar") == []
     return tmp_path / "small.tar"
@@ -350,6 +352,7 @@ def another_record(run):
         (an_isolation_invented, "evidence-state", "evidence.json"),
         (a_journal_edited_and_its_row_rebuilt, "journal-recording", "calls.jsonl:2"),
         (a_miss_hidden, "row-follows", "rows.jsonl:1"),
+        (a_row_dropped, "rows-missing", "rows.jsonl"),
         (a_row_doubled, "rows-duplicate", "rows.jsonl:7"),
         (a_receipt_swapped, "receipt-chain", "receipts.jsonl:1"),
         (a_receipt_chained_anew, "receipt-head", "receipts.jsonl"),
@@ -382,8 +385,11 @@ def test_a_pipe_in_the_place_of_an_episodes_file_is_not_waited_for(scored, tmp_p
     assert verified(run, pack).ok == (name == "trajectory.json")
 
 
-def rebuilt(bundled, path, change):
-    """The bundle, its files changed by `change` (path → bytes, in order), with digests and index made to fit."""
+def rebuilt(bundled, path, change, index_text=None):
+    """The bundle, its files changed by `change` (path → bytes, in order), with digests and index made to fit.
+
+    `index_text`: another bundle.json in its place.
+    """
     with tarfile.open(bundled) as tar:
         files = {each.name: content(tar, each) for each in tar}
     index = BundleIndex.from_bytes(files.pop("bundle.json"), "bundle.json")
@@ -392,7 +398,7 @@ def rebuilt(bundled, path, change):
     sums = b"".join(bundle_file.sums_line(digest.of(data), name) for name, data in files.items())
     changed = {"sums_sha256": digest.of(sums), "sums_size": len(sums), "files": len(files)}
     changed["rows_sha256"] = digest.of(files["rows.jsonl"])
-    head = {"bundle.json": index.model_copy(update=changed).text(), "SHA256SUMS": sums}
+    head = {"bundle.json": index_text or index.model_copy(update=changed).text(), "SHA256SUMS": sums}
     out = io.BytesIO()
     for name, data in (head | files).items():
         out.write(archive.header(name, FileDigest(Digest(digest.of(data)), len(data), False, 1)))
@@ -579,7 +585,7 @@ def test_what_no_file_can_tell_is_said_to_rest_on_the_submitters_word(scored, tm
     said = capsys.readouterr().out
     assert "signature: none\n" in said
     word = said.partition("on the submitter's word:\n")[2]
-    assert "  - which agent ran, what it answered, and the times and tokens that it took\n" in word
+    assert "  - which agent ran, how it ended, what it answered, and the time, memory and tokens that it took\n" in word
     (tmp_path / "signers").write_text("")
     assert app.run(["verify", str(tmp_path / "b.tar"), "--allowed-signers", str(tmp_path / "signers")]) == 1
 

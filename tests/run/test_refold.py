@@ -18,13 +18,13 @@ from tests.run.test_trajectory import ASKED, FINAL, USER, chat
 EVIDENCE = json.dumps(Evidence(backend="none", state="not_isolated").as_json()).encode()
 
 
-def told(row, *calls, journal=True, evidence=EVIDENCE, kind=None, patch=False) -> list[str]:
+def told(row, *calls, journal=True, evidence=EVIDENCE, kind=None, patch=False, **more: Any) -> list[str]:
     """What is found of a row whose folder holds these calls."""
     lines = [json.dumps(each.model_dump(mode="json", exclude_none=True)).encode() + b"\n" for each in calls]
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
     row = row.model_copy(update={"calls_sha256": digest, "isolation": "not_isolated"})
     recorded = None if kind is None else Recorded(Task(task_id="t", prompt="p", kind=kind), {})
-    refold = Refold(row, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop", recorded)
+    refold = Refold(row, "rows.jsonl:1", "episodes/t/1.2", "tool-replay-v2", "stop", recorded, **more)
     if patch:
         refold.patch()
     if journal:
@@ -62,10 +62,13 @@ def test_a_call_out_of_order_is_found():
     ("reason", "control"), [("mismatch", "controls.tool_allowlist"), ("tool_cap", "controls.max_tool_calls")]
 )
 def test_an_ending_that_the_journal_does_not_show_must_be_the_models(reason, control):
-    row = seen(exit_code=None, stopped=reason).model_copy(update={"exit_reason": reason})
+    limit = "tool_calls" if reason == "tool_cap" else None
+    row = seen(exit_code=None, stopped=reason).model_copy(update={"exit_reason": reason, "limit": limit})
     assert any(f"exit_reason {reason} does not follow" in finding for finding in told(row))
-    assert told(row.model_copy(update={"controls": {control: "verified"}})) != []
-    assert told(row.model_copy(update={"controls": {control: "violated"}})) == []
+    door: dict[str, Any] = {"models": True, "logs": False}
+    assert told(row.model_copy(update={"controls": {control: "verified"}}), **door) != []
+    assert told(row.model_copy(update={"controls": {control: "violated"}}), **door) == []
+    assert told(row.model_copy(update={"controls": {control: "violated"}})) != []  # where no model had a door
 
 
 CONTROLS = Controls.from_value(CARD | {"max_tool_calls": 1}, "card.yaml")

@@ -16,6 +16,8 @@ from scoresheet.errors import Finding, Refused, counted
 from scoresheet.gate import inputs, triage
 
 RECEIPTS = "receipts.jsonl"
+_NOT_HELD = ("goal", "attachments")
+"""Members of a task card that no receipt holds."""
 Facts = Callable[[str, datetime], TaskCard | None]
 """Task id and time → what triage must have decided from then; `None`: there is no such task."""
 
@@ -84,7 +86,7 @@ def issue(
             next_action=decision.next_action,
             issued_at=issued_at,
             tool_version=__version__,
-            card=card.model_dump(mode="json", exclude_defaults=True, exclude={"goal", "attachments"}),
+            card=card.model_dump(mode="json", exclude_defaults=True, exclude=set(_NOT_HELD)),
             previous=GENESIS,
         )
 
@@ -148,6 +150,7 @@ def own_findings(receipt: ChainedReceipt, where: str) -> Iterator[Finding]:
     wrong = [name for name, value in expected.model_dump().items() if getattr(receipt, name) != value]
     if (receipt.reason, receipt.next_action) != (decision.reason, decision.next_action):
         wrong.append("reason")
+    wrong += [name for name in _NOT_HELD if getattr(card, name) is not None]
     if card.frozen_at is not None and card.age_hours is not None:
         age = inputs.age_hours(card.frozen_at, issued)
         if age is None or card.age_hours < age - 1e-5:
@@ -234,5 +237,5 @@ def content(receipt: ChainedReceipt) -> str:
 
 def _differing(card: TaskCard, receipt: ChainedReceipt) -> list[str]:
     held = TaskCard.from_value(receipt.card, "card")
-    names = ("oracle_kind", "mutation_scope", "writable_root", "fixture_sha256", "frozen_at", "stale_after_hours")
-    return [name for name in (*names, "leak_flag", "inputs", "reads") if getattr(held, name) != getattr(card, name)]
+    names = (name for name in TaskCard.model_fields if name not in _NOT_HELD)
+    return [name for name in names if getattr(held, name) != getattr(card, name)]

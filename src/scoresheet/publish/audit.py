@@ -14,24 +14,39 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from scoresheet import bounded_file, canonical, digest
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.bundle import INDEX, BundleIndex
+from scoresheet.documents.dns_record import DnsRecord
 from scoresheet.documents.pack_record import PackRecord
 from scoresheet.documents.protocol_card import Controls
 from scoresheet.documents.report import Report
 from scoresheet.documents.row import Row
 from scoresheet.documents.run_plan import RunPlan
+from scoresheet.documents.task import Task
 from scoresheet.errors import Finding, Refused, ScoresheetError, Usage
 from scoresheet.gate import pack_triage, reading
 from scoresheet.model.entry import MODEL_LOG
 from scoresheet.pack.folder import Pack
 from scoresheet.pack.freeze import MANIFEST
-from scoresheet.publish import baseline_audit, block, bundle_file, claims, quotes, recording_audit, run_folder
+from scoresheet.publish import (
+    baseline_audit,
+    block,
+    bundle_file,
+    claims,
+    confound_audit,
+    plan_audit,
+    quotes,
+    recording_audit,
+    run_folder,
+    word,
+)
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.outcome import Grid, Numbers
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
 from scoresheet.publish.trajectories import Trajectories
 from scoresheet.publish.work_audit import Works
-from scoresheet.run import judgments, model_calls, oracle
+from scoresheet.replay.hosts import Hosts
+from scoresheet.run import journal, judgments, model_calls, oracle
 from scoresheet.run.baselines import FOLDER
 from scoresheet.run.model_recording import RECORDING
 from scoresheet.run.patch import PATCH
@@ -55,16 +70,6 @@ _NAMED = {
 }
 """File of an episode that a row names by its digest → rule, member and what is said of another."""
 _COMPARED = ("manifest_sha256", "intact", "fixture_sha256", "timeout_s", "seed", "retries", "tools", "tasks")
-_WORD = (
-    "that these episodes took place, where and when the rows say, and that no others were thrown away",
-    "that journals and evidence were written by scoresheet, and by nobody after it",
-    "which agent ran, what it answered, and the times and tokens that it took",
-    "that the confound log holds everything that happened",
-)
-_BASELINES_WORD = (
-    "when the pack was frozen, and that the baselines' rows are what those runs gave (their journals are not here)"
-)
-_NO_BASELINES_WORD = "when the pack was frozen, and what the baselines scored (their runs are not here)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +233,8 @@ class _Work:
     _tasks: dict[str, Recorded | None] = field(default_factory=dict)
     _held: Controls | None = None
     _card_read: bool = False
+    _violated: set[str] = field(default_factory=set)
+    _lost: int = 0
     _model_logs: int = 0
     _patches: int = 0
     _proofs: Proofs = field(default_factory=Proofs)
@@ -285,7 +292,7 @@ class _Work:
         by_digest = self.bundle is not None
         fold = Refold(
             row, where, folder, manifest.protocol, manifest.on_mismatch, recorded, models=models, logs=not by_digest,
-            proofs=self._proofs,
+            backend=plan.isolation, limits=plan_audit.limits(plan), kinds=plan.model_kinds, proofs=self._proofs,
         )  # fmt: skip
         for name, pieces in found:
             match name:
@@ -299,6 +306,8 @@ class _Work:
                     fold.patch()
                     task = None if recorded is None else recorded.task
                     self.take(self.works.check(row, where, f"{folder}/{name}", pieces, task))
+                case "dns.jsonl":
+                    self._check_names(plan, f"{folder}/{name}", pieces)
                 case judgments.TASK_VIEW:
                     self._check_shown(row, at, folder, b"".join(pieces))
                 case _:
@@ -313,6 +322,9 @@ class _Work:
             self._model_logs += row.model_sha256 is not None
             self._patches += row.patch_sha256 is not None
         self.take(fold.findings())
+        self.take(plan_audit.of_row(plan, row, where, None if recorded is None else _clock(plan, recorded.task)))
+        self._violated |= {control for control, status in row.controls.items() if status == "violated"}
+        self._lost += row.exit_reason == "harness_error"
         self._folded += row.exit_reason != "harness_error"
         if recorded is not None and row.exit_reason == "completed":
             if oracle.by_work(recorded.task):
@@ -347,6 +359,7 @@ class _Work:
         baselines = baseline_audit.findings(self.folder, plan)
         self._baselines = baselines is not None
         self.take(baselines or ())
+        self._check_plan(plan, self.run)
         self._check_recording(plan)
         self._check_reports(self.report)
         if self.bundle is not None:
@@ -367,7 +380,7 @@ class _Work:
             findings=tuple(self.findings),
             checked=tuple(self.checked),
             unchecked=tuple(self.unchecked),
-            word=(*_WORD, _BASELINES_WORD if self._baselines else _NO_BASELINES_WORD),
+            word=tuple(line.text for line in self._word()),
             run=self.run,
             report=self.report,
             sha256=bundle.sha256 if bundle is not None else None,
@@ -377,6 +390,20 @@ class _Work:
         )
 
     # parts
+
+    def _word(self) -> Iterator[word.Line]:
+        """What rests on the submitter's word."""
+        plan = self._plan
+        yield from word.WORD
+        yield word.BASELINE_ROWS if self._baselines else word.BASELINE_VERDICT
+        if self._patches:
+            yield word.WORKSPACES
+        if (self.folder / judgments.JUDGMENTS).exists():
+            yield word.JUDGES
+        if plan is not None and plan.prices_sha256 is not None:
+            yield word.PRICES
+        if plan is not None and plan.model_endpoints:
+            yield word.ENDPOINTS
 
     def _check_pack(self, plan: RunPlan) -> None:
         """The pack's bytes, and what the run recorded of them."""
@@ -414,8 +441,9 @@ class _Work:
         if task_id not in self._tasks:
             while len(self._tasks) >= _TASKS_KEPT:
                 del self._tasks[next(iter(self._tasks))]
+            protocol = self.pack.manifest.protocol
             try:
-                self._tasks[task_id] = Recorded.of(self.pack.task(task_id))
+                self._tasks[task_id] = Recorded.of(self.pack.task(task_id), self.pack.tools, protocol)
             except ScoresheetError:  # told by the report: not planned
                 self._tasks[task_id] = None
         return self._tasks[task_id]
@@ -423,18 +451,50 @@ class _Work:
     def _controls(self) -> Controls | None:
         """What the card pins, when it holds."""
         if not self._card_read:
-            self._card_read = True
-            with suppress(ScoresheetError):  # told by the report
-                self._held = model_calls.held(reading.read(self.folder / CARD).located.value)
+            self._card_read, self._held = True, model_calls.held(self._card())
         return self._held
+
+    def _card(self) -> JsonValue:
+        """What the card says; `None` where there is none that can be read."""
+        with suppress(ScoresheetError):  # told by the report
+            return reading.read(self.folder / CARD).located.value if (self.folder / CARD).exists() else None
+        return None
+
+    def _check_plan(self, plan: RunPlan, run: RunFolder) -> None:
+        """What run.json and the confound log say, by all that says the same."""
+        card, known = self._card(), run.evidence
+        record: PackRecord | None = None
+        with suppress(ScoresheetError, OSError):  # told by the report
+            record = PackRecord.from_bytes(bounded_file.read(self.folder / PACK), PACK)
+        self.take(plan_audit.findings(plan, card, record, self.pack, known.prices))
+        self.take(plan_audit.of_receipts(plan, known.receipts))
+        self.take(plan_audit.of_outcomes(plan, run.outcomes))
+        if known.baselines is not None and known.baselines.manifest_sha256 != plan.manifest_sha256:
+            self.find("audit-baselines", BASELINES, "of another pack")
+        if plan_audit.same_version(plan):
+            with suppress(ScoresheetError):  # told by the report
+                log = journal.read_confounds(self.folder)
+                self.take(confound_audit.findings(log, card, plan, record, self._violated))
+
+    def _check_names(self, plan: RunPlan, where: str, lines: Iterable[bytes]) -> None:
+        """The names that were asked for: only hosts of the recordings have an address."""
+        hosts = Hosts.of(plan.manifest.upstreams).names
+        for number, line in enumerate(lines, 1):
+            try:
+                record = DnsRecord.from_bytes(line, f"{where}:{number}")
+            except Refused as error:
+                self.take(error.findings)
+                continue
+            if record.answer in ("address", "empty") and record.name not in (*hosts, "*"):
+                what = f"{record.name!r} had an answer, though it is no host of the recordings"
+                self.find("journal-names", f"{where}:{number}", what)
 
     def _check_recording(self, plan: RunPlan) -> None:
         """The recording as which the run's own model calls were sealed."""
         sha256 = plan.model_recording_sha256
         if self.bundle is not None:
             if sha256 is not None:
-                what = f"{RECORDING} {sha256[:12]}…, which seals its model calls: it stays with the submitter"
-                self.unchecked.append(what)
+                self.unchecked.append(f"{RECORDING} {sha256[:12]}…, {word.RECORDING.text}")
         elif sha256 is not None:
             found = recording_audit.findings(self.folder, plan, map(self.row, range(len(self.places))))
             self.take(found)
@@ -545,24 +605,30 @@ class _Work:
             self.checked.append(f"receipts: {report.receipts_head}; every leaf derived again")
         if report.card_sha256 is not None:
             self.checked.append("card: judged again by its rules")
+        if plan_audit.same_version(plan):
+            self.checked.append(
+                "plan and confounds: by card, receipts, rows and evidence, as far as these say the same"
+            )
+        else:
+            self.unchecked.append(
+                "confounds: which of them scoresheet must have written, only its version that ran knows"
+            )
         if self.pack is None:
             mend = "verify … --pack PACK"
-            what = f"recordings, answers and leaks: the pack is not here ({mend}, digest {plan.manifest_sha256[:12]}…)"
+            what = f"{word.NO_PACK.text} ({mend}, digest {plan.manifest_sha256[:12]}…)"
             self.unchecked.append(what)
         else:
             self.checked.append(f"answers: {self._judged} judged again by their task's oracle")
         if self._model_logs and self.bundle is None:
             self.checked.append(f"model calls, tokens and controls: folded again from {self._model_logs} model.jsonl")
         elif self._model_logs:
-            what = f"model calls, tokens and controls: of {self._model_logs} model.jsonl only the digests are here"
-            self.unchecked.append(what)
+            self.unchecked.append(f"model calls, tokens and controls: of {self._model_logs} {word.MODEL_LOGS.text}")
         self._tell_works()
         if self._patches and self.bundle is not None:
-            what = f"patches: of {self._patches} only the digests are here, not their lines or which tests they touch"
-            self.unchecked.append(what)
+            self.unchecked.append(f"patches: of {self._patches} {word.PATCHES.text}")
         if plan.model_replayed is not None:
             name = plan.model_replayed.recording_sha256[:12]
-            self.unchecked.append(f"the recording {name}… that answered in the model's place: it is another run's")
+            self.unchecked.append(f"the recording {name}… {word.REPLAYED.text}")
         told = self.trajectories
         if told is not None and told.same:
             self.checked.append(f"trajectories: {told.same} made again, byte for byte")
@@ -578,6 +644,12 @@ class _Work:
                 self.unchecked.append(f"{count} files of what agents wrote: only their digests are here")
         if self.bundle is not None and self.bundle.index.agent == "included":
             self.unchecked.append("the agent that is here: whether it is the one that ran")
+        known = None if self.run is None else self.run.evidence.judgments
+        unshown = len(known.standing) - self._shown if known is not None else 0
+        if unshown > 0:
+            self.unchecked.append(f"{word.SHOWN.text}, in {unshown} episodes: it is not here")
+        if self._lost:
+            self.unchecked.append(f"{self._lost} attempts that scoresheet itself lost: nothing of them is folded again")
         if self._shown:
             self.checked.append(f"judgments: what the judges were shown, in {self._shown} episodes")
         if self._baselines:
@@ -602,7 +674,7 @@ class _Work:
         if works.judged:
             self.checked.append(f"output files: {works.judged} judged again by their task's schema")
         if by_tests:
-            self.unchecked.append(f"grading of {by_tests} workspaces: only a rerun grades again")
+            self.unchecked.append(f"grading of {by_tests} workspaces: {word.GRADING.text}")
         if works.counted > works.divided:
             what = f"which tests {works.counted - works.divided} patches touch: the pack is not here"
             self.unchecked.append(what)
@@ -706,7 +778,7 @@ def _made(member: Member, path: Path) -> BinaryIO:
 
 def _on_disk(folder: Path, episode: str) -> Found:
     """The files of an episode of a run directory that a row can be held against."""
-    for name in ("calls.jsonl", "evidence.json", "patch.diff", judgments.TASK_VIEW):
+    for name in ("calls.jsonl", "dns.jsonl", "evidence.json", "patch.diff", judgments.TASK_VIEW):
         try:
             with run_folder.opened(folder / episode / name) as file:
                 yield name, file
@@ -720,6 +792,12 @@ def _told(error: ScoresheetError, rule: str = "audit-run", where: str = RUN) -> 
 
 def _no_report(error: ValueError) -> Finding:
     return Finding("audit-run", RUN, f"no report can be made of it: {' '.join(str(error).split())[:200]}")
+
+
+def _clock(plan: RunPlan, task: Task) -> float:
+    """The wall clock of a task's episodes: it may lower the run's."""
+    own = task.limits.wall_clock_s
+    return float(plan.limits.wall_clock_s if own is None else min(own, plan.limits.wall_clock_s))
 
 
 def _leaks(record: PackRecord) -> object:

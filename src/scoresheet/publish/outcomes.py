@@ -122,6 +122,8 @@ class Ledger:
         outcome = _outcome(row, self.prices)
         if self.prices is not None and row.model_calls is not None and outcome.cost != _told(row):
             self._find("rows-cost", where, f"cost {row.cost} does not follow from its tokens and prices.yaml")
+        if self.prices is None and self.plan.prices_sha256 is None and row.cost is not None:
+            self._find("rows-cost", where, f"cost {row.cost} is told, though the run had no price table")
         self._unpriced.update(name for name in _unpriced(row, self.prices))
         self._untold += row.model_untold or 0
         self._tokens += (row.tokens_in or 0) + (row.tokens_out or 0)

@@ -103,6 +103,7 @@ class Judged:
     def __init__(self, found: Judgments | None) -> None:
         self._found = found or Judgments()
         self._used: set[str] = set()
+        self._other: list[Finding] = []
 
     def row(self, row: Row, line: bytes) -> Row:
         """The row with its judgment."""
@@ -113,10 +114,16 @@ class Judged:
         if judgment is None:
             return row
         self._used.add(sha256)
+        if (judgment.task_id, judgment.repeat, judgment.attempt) != (row.task_id, row.repeat, row.attempt):
+            what = (
+                f"{judgment.task_id} {judgment.repeat}.{judgment.attempt} is not the episode of the row that it judges"
+            )
+            self._other.append(Finding("judgments-row", self._found.places[sha256], what))
         return row.model_copy(update={"success": int(judgment.verdict == "pass")})
 
     def strays(self) -> Iterator[Finding]:
-        """Decisions on rows that are not there, or that no human judges."""
+        """Decisions on rows that are not there, or that no human judges, or under the name of another episode."""
+        yield from self._other
         for sha256, judgment in self._found.standing.items():
             if sha256 not in self._used:
                 what = f"{judgment.task_id} repeat {judgment.repeat} has no row of that digest that waits for a human"

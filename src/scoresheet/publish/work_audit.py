@@ -38,7 +38,7 @@ class Works:
         """True when this version told what bends grading, on this Python: others know other modules and plugins."""
         python = platform.python_version_tuple()[:2]
         same = self.plan.versions.get("scoresheet") == __version__
-        return same and tuple(self.plan.host.python.split(".")[:2]) == python
+        return same and not self.plan.resumed_at and tuple(self.plan.host.python.split(".")[:2]) == python
 
     def check(self, row: Row, where: str, place: str, lines: Iterable[bytes], task: Task | None) -> Iterator[Finding]:
         """What does not hold of an episode whose patch lies at `place`; `task`: its task, where the pack is at hand."""

@@ -145,6 +145,15 @@ class Absent:
 Looked = Found | Absent
 
 
+def unchecked(task: Task, tools: Mapping[str, Tool], protocol: Protocol) -> tuple[str, ...]:
+    """The offered tools whose arguments can't be checked: no `tools/<name>.json` or no `http` (v1), or no schema."""
+    found = ((reference.name, tools.get(reference.name)) for reference in task.tools)
+    v1 = protocol == "tool-replay-v1"
+    return tuple(
+        name for name, tool in found if tool is None or tool.input_schema is None or (v1 and tool.http is None)
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Tape:
     """One task's recordings, compiled. `Tape.of` makes it; nothing changes it."""
@@ -183,7 +192,6 @@ class Tape:
         toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools.values())
         tools = toolbox.by_name
         offered = tuple(reference.name for reference in task.tools)
-        v1 = protocol == "tool-replay-v1"
         known = {name: tools[name] for name in offered if name in tools}
         sequences: dict[str, list[Recorded]] = {}
         groups: dict[tuple[str, str, str], list[Recorded]] = {}
@@ -199,11 +207,7 @@ class Tape:
             on_exhausted=on_exhausted,
             offered=frozenset(offered),
             listed=tuple(dict.fromkeys(offered)),
-            schema_unchecked=tuple(
-                name
-                for name in offered
-                if name not in known or known[name].input_schema is None or (v1 and known[name].http is None)
-            ),
+            schema_unchecked=unchecked(task, tools, protocol),
             vary=frozenset(
                 header.lower() for tool in tools.values() if tool.http is not None for header in tool.http.vary
             ),

@@ -5,9 +5,10 @@ that is another, judged before, but for those names, is judged by it: a verdict 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from scoresheet.canonical import JsonValue
 from scoresheet.documents.evidence import Evidence
 from scoresheet.errors import Finding, Refused
 from scoresheet.sandbox.evidence import CORE
@@ -28,6 +29,10 @@ class Proof:
     suspended_s: float = 0.0
     findings: tuple[Finding, ...] = ()
     """What is wrong with it in itself."""
+    backend: str | None = None
+    """What isolated it; `None`: it can't be read."""
+    limits: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Limit → its value."""
 
 
 @dataclass(slots=True)
@@ -71,7 +76,11 @@ def _judged(data: bytes, where: str) -> Proof:
         proof = Evidence.from_bytes(data, where)
     except Refused as refused:
         return Proof(None, findings=tuple(refused.findings[:_SHOWN]))
-    return Proof(proof.state, proof.suspended_s, tuple(_faults(proof, where)))
+    return Proof(proof.state, proof.suspended_s, tuple(_faults(proof, where)), proof.backend, _limits(proof))
+
+
+def _limits(proof: Evidence) -> Mapping[str, JsonValue]:
+    return {name: each["value"] for name, each in proof.limits.items() if isinstance(each, dict) and "value" in each}
 
 
 def _faults(proof: Evidence, where: str) -> Iterator[Finding]:

@@ -12,18 +12,26 @@ from typing import BinaryIO
 from scoresheet.documents.call_record import CallRecord
 from scoresheet.documents.manifest import Protocol
 from scoresheet.documents.protocol_card import Controls
-from scoresheet.documents.row import Row
+from scoresheet.documents.row import Mismatch, Row
 from scoresheet.documents.task import Task
+from scoresheet.documents.tool import Tool
 from scoresheet.errors import Finding, Malformed, Refused
 from scoresheet.model.entry import MODEL_LOG
+from scoresheet.replay import session
 from scoresheet.run import model_calls, oracle
 from scoresheet.run.fold import SUSPENDED_S, usages
 from scoresheet.run.model_calls import ModelCalls, Reading
 from scoresheet.run.oracle import Answer
 from scoresheet.run.proof import Proof, Proofs
 
+SLACK_S = 60.0
+"""Clocks that are read in other places, on a machine with too much to do, agree within this."""
+_ROUNDING_S = 1e-5
 _SHOWN = 3
-_BY_DOOR = ("model_calls", "tokens_in", "tokens_out", "models", "model_usage", "cost", "model_sha256")
+_BY_DOOR = (
+    "model_calls", "model_retries", "model_door_retries", "tokens_in", "tokens_out", "models", "model_usage",
+    "model_untold", "model_unrecorded", "controls", "violations", "cost", "model_sha256",
+)  # fmt: skip
 """Members that only what passed a model's door can fill."""
 _BY_WORK = (
     "patch_lines", "patch_sha256", "tests_identical", "test_files_changed", "tests_changed", "tests_added",
@@ -39,15 +47,17 @@ class Recorded:
     task: Task
     """Without its calls."""
     entries: Mapping[str, frozenset[float]]
+    unchecked: tuple[str, ...] | None = None
+    """Tools whose arguments can't be checked; `None`: it is not known here."""
 
     @classmethod
-    def of(cls, task: Task) -> "Recorded":
-        """The recordings of `task`, without their bodies."""
+    def of(cls, task: Task, tools: Mapping[str, Tool], protocol: Protocol) -> "Recorded":
+        """The recordings of `task`, without their bodies; `tools`: the pack's, by name."""
         entries: dict[str, set[float]] = {}
         for call in task.calls:
             entries.setdefault(call.request_fingerprint, set()).add(call.latency_ms_recorded)
         found = {fingerprint: frozenset(latencies) for fingerprint, latencies in entries.items()}
-        return cls(task.model_copy(update={"calls": ()}), found)
+        return cls(task.model_copy(update={"calls": ()}), found, session.unchecked(task, tools, protocol))
 
 
 @dataclass(slots=True)
@@ -67,6 +77,12 @@ class Refold:
     """Whether the run's episodes had a door of models."""
     logs: bool = True
     """Whether what passed it, and what was left in a workspace, would be at hand: a bundle holds their digests."""
+    backend: str | None = None
+    """What was to isolate the run's episodes."""
+    limits: Mapping[str, float | int | None] = field(default_factory=dict)
+    """Bounds that the run set, by their names in the evidence."""
+    kinds: tuple[str, ...] = ()
+    """Whose models' doors they had."""
     proofs: Proofs = field(default_factory=Proofs)
     """Of the whole run, so that what many episodes have in common is judged once."""
     _found: list[Finding] = field(default_factory=list)
@@ -79,6 +95,7 @@ class Refold:
     _errors: list[str] = field(default_factory=list)
     _ignored: Counter[str] = field(default_factory=Counter)
     _first_end: CallRecord | None = None
+    _last_s: float = 0.0
     _journal: bool = False
     _patch: bool = False
     _passed: ModelCalls | None = None
@@ -98,6 +115,7 @@ class Refold:
             self._found += refused.findings[:_SHOWN]
             self._lines += 1
             return
+        self._last_s = max(self._last_s, call.at_s)
         if call.seq != self._lines:
             self._find("journal-order", where, f"call {call.seq} stands where call {self._lines} should")
         self._lines += 1
@@ -126,8 +144,9 @@ class Refold:
         caps = [each for each in (cap, limits) if each is not None]
         reading = Reading(log, model_calls.pinned(controls, self.row.episode_seed, min(caps, default=None)))
         try:
-            for _ in reading.exchanges():
-                pass
+            for entry, _ in reading.exchanges():
+                if self.kinds and entry.kind not in self.kinds:
+                    self._find("row-model", f"{self.folder}/{MODEL_LOG}", f"a call of {entry.kind}, which had no door")
         except Malformed as error:
             self._find("row-model", f"{self.folder}/{(error.where or MODEL_LOG)}", error.what)
             return
@@ -191,14 +210,14 @@ class Refold:
             "schema_ok": (row.schema_ok, int(not self._errors and not (v1 and self._missed))),
             "ignored": (row.ignored, dict(self._ignored)),
             "schema_errors": (row.schema_errors, tuple(self._errors)),
-            "mismatches": (
-                [(each.method, each.path, each.fingerprint) for each in row.mismatches],
-                [(each.method, each.path, each.fingerprint) for each in self._missed],
-            ),
+            "mismatches": (row.mismatches, tuple(map(_mismatch, self._missed))),
         }
         for name, (said, seen) in told.items():
             if said != seen:
                 yield "row-follows", f"{name} does not follow from {self.folder}/calls.jsonl ({_short(said, seen)})"
+        unchecked = None if self.recorded is None else self.recorded.unchecked
+        if unchecked is not None and row.schema_unchecked != unchecked:
+            yield "row-follows", f"schema_unchecked is not what the pack gives ({', '.join(unchecked) or 'none'})"
         end = self._first_end
         expected = None if end is None else "tool_cap" if end.outcome == "capped" else "mismatch"
         if row.exit_reason in ("mismatch", "tool_cap"):
@@ -226,7 +245,7 @@ class Refold:
         row, passed, log = self.row, self._passed, f"{self.folder}/{MODEL_LOG}"
         if not self.models:
             for name in _BY_DOOR:
-                if getattr(row, name) not in (None, ()):
+                if getattr(row, name) not in (None, (), {}):
                     yield "row-follows", f"{name} is told, though the run had no model's door"
             return
         if passed is None:
@@ -277,6 +296,14 @@ class Refold:
             if self._proof.state != self.row.isolation:
                 what = f"isolation {self.row.isolation} does not follow from {self.folder}/evidence.json"
                 yield "row-follows", f"{what} ({self._proof.state})"
+            if self.backend is not None and self._proof.backend != self.backend:
+                what = (
+                    f"its sandbox was {self._proof.backend}, the run's episodes were to be isolated by {self.backend}"
+                )
+                yield "row-evidence", what
+            for name, value in self.limits.items():
+                if name in self._proof.limits and self._proof.limits[name] != value:
+                    yield "row-evidence", f"its limit {name} was {self._proof.limits[name]}, the run's was {value}"
             if self._proof.suspended_s > SUSPENDED_S:
                 yield "row-follows", f"the machine slept {self._proof.suspended_s:.0f} s, so its clock proves nothing"
 
@@ -288,6 +315,27 @@ class Refold:
             yield "row-follows", f"success contradicts exit_reason {row.exit_reason}, unauthorized {row.unauthorized}"
         if row.exit_reason == "completed" and row.agent_exit != 0:
             yield "row-follows", f"completed contradicts agent_exit {row.agent_exit}"
+
+        yield from self._from_ending()
+
+    def _from_ending(self) -> Iterator[tuple[str, str]]:
+        """Exit reason, limit and exit status, as `fold` gives them together."""
+        row = self.row
+        reason, limit = row.exit_reason, row.limit
+        limits = {"timeout": "wall_clock", "tool_cap": "tool_calls"}
+        fits = limit not in limits.values() if reason == "agent_error" else limit == limits.get(reason)
+        if not fits:
+            yield "row-follows", f"limit {limit or 'none'} contradicts exit_reason {reason}"
+        if reason in ("agent_error", "model_error") and limit is None and row.agent_exit == 0:
+            yield "row-follows", f"agent_exit 0 contradicts exit_reason {reason}"
+        if limit is None and row.limit_at_s is not None:
+            yield "row-follows", "limit_at_s is told without a limit"
+        if limit == "wall_clock" and row.limit_at_s is None:
+            yield "row-follows", "limit wall_clock is told without limit_at_s"
+        if row.limit_at_s is not None and row.elapsed_s < row.limit_at_s - _ROUNDING_S:
+            yield "row-follows", f"elapsed_s {row.elapsed_s} ends before limit_at_s {row.limit_at_s}"
+        if row.elapsed_s < self._last_s - SLACK_S:
+            yield "row-follows", f"elapsed_s {row.elapsed_s}, but its journal goes on to {self._last_s:.3f} s"
 
     def _from_work(self) -> Iterator[tuple[str, str]]:
         """What the row says of a workspace: there must have been one, and the patch must be there."""
@@ -314,12 +362,23 @@ class Refold:
         row, recorded = self.row, self.recorded
         if recorded is None or row.success is None or row.exit_reason != "completed":
             return
-        if oracle.by_work(recorded.task) or oracle.kind_of(recorded.task) not in ("match", "schema"):
+        if oracle.by_work(recorded.task) or oracle.kind_of(recorded.task) not in ("match", "schema", "human"):
             return
         answer = row.answer if isinstance(row.answer, dict) else None
         right, _ = oracle.judged(recorded.task, Answer(answer))
+        if oracle.by_human(recorded.task):
+            waits = (right or bool(row.patch_lines)) and not self._missed
+            if row.success or waits:
+                yield "row-oracle", f"success {row.success}, though a human must say it"
+            return
         if row.success != int(right and not self._missed):
             yield "row-oracle", f"success {row.success} does not follow from its answer and the task's oracle"
+
+
+def _mismatch(call: CallRecord) -> Mismatch:
+    """The row's word for a call that was not recorded."""
+    kind = call.kind or "no_match"
+    return Mismatch(method=call.method, path=call.path, fingerprint=call.fingerprint, kind=kind, nearest=call.nearest)
 
 
 def _short(said: object, seen: object, by: str = "journal") -> str:
