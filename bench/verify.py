@@ -23,11 +23,13 @@ from typing import Any
 from harness import SHELL, make_pack
 
 from scoresheet import canonical, digest
+from scoresheet.documents.confound import Confound
 from scoresheet.documents.row import episode_seed
 from scoresheet.documents.run_plan import PlannedTask, RunPlan
 from scoresheet.gate import chain, pack_triage
 from scoresheet.pack.folder import Pack
 from scoresheet.run import prepare
+from scoresheet.run.deviations import deviations
 
 SCORESHEET = (sys.executable, "-m", "scoresheet")
 GOAL = 5.0
@@ -71,10 +73,11 @@ def make_run(folder: Path, tasks: int, repeats: int) -> tuple[Path, Path]:
     card["controls"]["tool_allowlist"] = ["orders"]
     (pack.root / "card.yaml").write_text(json.dumps(card))
     triage = pack_triage.look(pack)
-    started_at = prepare.now()
-    receipts, head = chain.chained(triage.receipts("bench", started_at))
+    issued_at = prepare.now()
+    receipts, head = chain.chained(triage.receipts("bench", issued_at))
     names = sorted((task.task_id for task in pack.tasks()), key=str.encode)
     run, record = folder / "run", triage.record.text()
+    declared = pack.manifest.repeats or card["controls"].get("repeats")
     run.mkdir()
     whole = plan.model_copy(
         update={
@@ -82,18 +85,28 @@ def make_run(folder: Path, tasks: int, repeats: int) -> tuple[Path, Path]:
             "tasks": tuple(PlannedTask(task_id=name, split="holdout") for name in names),
             "pack_tasks": tasks,
             "repeats": repeats,
+            "repeats_from": "option" if repeats != declared else "manifest" if pack.manifest.repeats else "card",
             "card_sha256": digest.of_file(pack.root / "card.yaml").sha256,
             "pack_record_sha256": digest.of(record),
             "receipts_sha256": head.sha256,
             "receipts_count": head.count,
-            "started_at": started_at,
+            "ended_at": issued_at,
         }
     )
+    log = b"".join(
+        canonical.line(
+            Confound(
+                at=issued_at, by="scoresheet", kind="deviation", text=str(each),
+                control=each.control, pinned=each.pinned, seen=each.seen,
+            ).model_dump(mode="json", exclude_none=True)
+        )
+        for each in deviations(card, whole, triage.record)
+    )  # fmt: skip
     for name, data in (
         ("run.json", whole.text()),
         ("pack.json", record),
         ("receipts.jsonl", receipts),
-        ("confounds.jsonl", b""),
+        ("confounds.jsonl", log),
         ("card.yaml", (pack.root / "card.yaml").read_bytes()),
     ):
         (run / name).write_bytes(data)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scoresheet.documents.run_plan import Host, RunBudget, RunLimits
+from scoresheet.documents.run_plan import Host, ReplayedModel, RunBudget, RunLimits
 from scoresheet.publish import plan_audit
 from scoresheet.publish.outcomes import fold
 from tests.publish.runs import PACK, plan, row, rows
@@ -25,6 +25,10 @@ def test_a_plan_that_contradicts_nothing_has_no_finding():
     assert told(seat=None, host=Host(label="somewhere", system="Linux", python="3.11.7", cores=2)) == []
     assert told(status="running", ended_at=None) == []
     assert told(status="running", resumed_at=("2026-09-22T11:30:00Z",)) == []
+    models: dict[str, Any] = {"model_kinds": ("openai",), "model_endpoints": ("m.example:443",)}
+    assert told(**models, budget=RunBudget()) == []
+    replayed = ReplayedModel(recording_sha256=PACK, run="first", endpoints=("m.example:443",))
+    assert told(model_kinds=("openai",), model_replayed=replayed) == []
     assert told(record=RECORD, pack_tasks=2, seed=1, manifest={"seed": 1}) == []
 
 
@@ -42,8 +46,8 @@ def test_a_plan_that_contradicts_nothing_has_no_finding():
         ({"started_at": "yesterday"}, "started_at: not every time is an RFC 3339 time"),
         ({"started_at": "2026-09-22T12:00:00Z"}, "started_at: start, resumptions and end stand in no order"),
         ({"ended_at": None}, "ended_at: not there, but the status is finished"),
-        ({"model_kinds": ("openai",), "budget": RunBudget()}, "model_kinds: models without a place that answers"),
-        ({"budget": RunBudget()}, "budget: a budget without models, or models without one"),
+        ({"model_kinds": ("openai",)}, "model_kinds: models without a place that answers"),
+        ({"budget": RunBudget()}, "budget: a budget without a model's endpoint"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else None,
 )

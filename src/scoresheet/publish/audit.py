@@ -233,6 +233,7 @@ class _Work:
     _tasks: dict[str, Recorded | None] = field(default_factory=dict)
     _held: Controls | None = None
     _card_read: bool = False
+    _hosts: frozenset[str] | None = None
     _violated: set[str] = field(default_factory=set)
     _lost: int = 0
     _model_logs: int = 0
@@ -478,7 +479,9 @@ class _Work:
 
     def _check_names(self, plan: RunPlan, where: str, lines: Iterable[bytes]) -> None:
         """The names that were asked for: only hosts of the recordings have an address."""
-        hosts = Hosts.of(plan.manifest.upstreams).names
+        if self._hosts is None:
+            self._hosts = Hosts.of(plan.manifest.upstreams).names
+        hosts = self._hosts
         for number, line in enumerate(lines, 1):
             try:
                 record = DnsRecord.from_bytes(line, f"{where}:{number}")

@@ -121,8 +121,8 @@ def _of_itself(plan: RunPlan, card: JsonValue) -> Iterator[tuple[str, str]]:
         yield "model_endpoints", "told, though the model was replayed"
     if bool(plan.model_kinds) != bool(plan.model_endpoints or plan.model_replayed):
         yield "model_kinds", "models without a place that answers for them, or such a place without models"
-    if (plan.budget is not None) != bool(plan.model_kinds):
-        yield "budget", "a budget without models, or models without one"
+    if (plan.budget is not None) != bool(plan.model_endpoints):
+        yield "budget", "a budget without a model's endpoint, or such an endpoint without a budget"
 
 
 def _of_record(plan: RunPlan, record: PackRecord | None) -> Iterator[tuple[str, str]]:
