@@ -77,8 +77,7 @@ def test_a_finished_run_has_every_row_and_another_need_not():
 
 
 def of_row(wall_clock_s=None, **more):
-    found = plan_audit.of_row(plan(**GOOD), row(**{"host": "laptop-a"} | more), "rows.jsonl:1", wall_clock_s)
-    return [finding.what.removeprefix("t00 0.0: ") for finding in found]
+    return [*plan_audit.Clock.of(plan(**GOOD)).faults(row(**{"host": "laptop-a"} | more), wall_clock_s)]
 
 
 def test_host_and_clock_of_a_row_are_the_runs():

@@ -42,6 +42,7 @@ from scoresheet.publish import (
 )
 from scoresheet.publish.bundle_file import BundleFile, Member
 from scoresheet.publish.outcome import Grid, Numbers
+from scoresheet.publish.plan_audit import Clock
 from scoresheet.publish.run_folder import BASELINES, CARD, PACK, ROWS, RUN, RunFolder
 from scoresheet.publish.trajectories import Trajectories
 from scoresheet.publish.work_audit import Works
@@ -226,6 +227,8 @@ class _Work:
     trajectories: Trajectories | None = None
     """`None` where they can't be made again."""
     works: Works = field(init=False)
+    clock: Clock = field(init=False)
+    limits: Mapping[str, int | None] = field(init=False)
     _plan: RunPlan | None = None
     _rows: int = -1
     """Descriptor of rows.jsonl."""
@@ -271,7 +274,7 @@ class _Work:
         """Everything of the run but its episodes, and where each row stands."""
         self.places = _Places(Grid(plan))
         self._check_pack(plan)
-        self.works = Works(plan, self.pack)
+        self.works, self.clock, self.limits = Works(plan, self.pack), Clock.of(plan), plan_audit.limits(plan)
         if self.pack is not None and self.bundle is None:
             found = Trajectories(self.folder, plan, self.pack)
             self.trajectories = found if found.comparable else None
@@ -293,7 +296,7 @@ class _Work:
         by_digest = self.bundle is not None
         fold = Refold(
             row, where, folder, manifest.protocol, manifest.on_mismatch, recorded, models=models, logs=not by_digest,
-            backend=plan.isolation, limits=plan_audit.limits(plan), kinds=plan.model_kinds, proofs=self._proofs,
+            backend=plan.isolation, limits=self.limits, kinds=plan.model_kinds, proofs=self._proofs,
         )  # fmt: skip
         for name, pieces in found:
             match name:
@@ -323,8 +326,10 @@ class _Work:
             self._model_logs += row.model_sha256 is not None
             self._patches += row.patch_sha256 is not None
         self.take(fold.findings())
-        self.take(plan_audit.of_row(plan, row, where, None if recorded is None else _clock(plan, recorded.task)))
-        self._violated |= {control for control, status in row.controls.items() if status == "violated"}
+        for what in self.clock.faults(row, None if recorded is None else _clock(plan, recorded.task)):
+            self.find("row-plan", where, f"{row.task_id} {row.repeat}.{row.attempt}: {what}")
+        if row.controls:
+            self._violated |= {control for control, status in row.controls.items() if status == "violated"}
         self._lost += row.exit_reason == "harness_error"
         self._folded += row.exit_reason != "harness_error"
         if recorded is not None and row.exit_reason == "completed":

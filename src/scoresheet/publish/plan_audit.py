@@ -1,6 +1,8 @@
 """What run.json says, held against the pack, the card, the receipts and the rows: as far as they say the same."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from scoresheet import __version__
@@ -18,6 +20,7 @@ from scoresheet.publish.outcomes import Outcomes
 from scoresheet.publish.run_folder import ROWS, RUN
 from scoresheet.run.refold import SLACK_S
 
+_SLACK = timedelta(seconds=SLACK_S)
 _QUOTED = tuple(QuotedManifest.model_fields)
 _LIMITS = ("memory_bytes", "pids", "output_bytes", "work_bytes")
 _RECORDED = ("timeout_s", "seed", "retries")
@@ -65,26 +68,38 @@ def limits(plan: RunPlan) -> Mapping[str, int | None]:
     return {name: getattr(plan.limits, name) for name in _LIMITS}
 
 
-def of_row(plan: RunPlan, row: Row, where: str, wall_clock_s: float | None) -> Iterator[Finding]:
-    """What a row says of host and clock; `wall_clock_s`: the task's own limit, where it lowers the run's."""
-    name = f"{row.task_id} {row.repeat}.{row.attempt}"
-    if row.host != plan.host.label:
-        yield Finding("row-plan", where, f"{name}: host {row.host!r} is not the run's, {plan.host.label!r}")
-    began, ended = moment(plan.started_at), moment(plan.ended_at)
-    started = moment(row.started_at)
-    if started is None:
-        yield Finding("row-plan", where, f"{name}: started_at is no RFC 3339 time")
-    elif (began is not None and (began - started).total_seconds() > SLACK_S) or (
-        ended is not None and plan.status != "running" and (started - ended).total_seconds() > SLACK_S
-    ):
-        yield Finding("row-plan", where, f"{name}: started_at {row.started_at} lies outside the run")
-    if row.exit_reason == "harness_error":
-        return
-    if row.elapsed_s > 2 * plan.limits.wall_clock_s + SLACK_S:
-        yield Finding("row-plan", where, f"{name}: elapsed_s {row.elapsed_s} is far beyond the limit of the run")
-    crossed = row.limit_at_s if row.limit == "wall_clock" else None
-    if crossed is not None and wall_clock_s is not None and crossed < wall_clock_s - 0.001:
-        yield Finding("row-plan", where, f"{name}: limit_at_s {row.limit_at_s} is before any limit")
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What every row of a run is compared with."""
+
+    plan: RunPlan
+    began: datetime | None
+    ended: datetime | None
+    """`None`: the run goes on."""
+
+    @classmethod
+    def of(cls, plan: RunPlan) -> "Clock":
+        """That of a plan."""
+        return cls(plan, moment(plan.started_at), None if plan.status == "running" else moment(plan.ended_at))
+
+    def faults(self, row: Row, wall_clock_s: float | None) -> Iterator[str]:
+        """What a row says otherwise of host and clock; `wall_clock_s`: its task's limit, where the pack is at hand."""
+        if row.host != self.plan.host.label:
+            yield f"host {row.host!r} is not the run's, {self.plan.host.label!r}"
+        started = moment(row.started_at)
+        if started is None:
+            yield "started_at is no RFC 3339 time"
+        elif (self.began is not None and self.began - started > _SLACK) or (
+            self.ended is not None and started - self.ended > _SLACK
+        ):
+            yield f"started_at {row.started_at} lies outside the run"
+        if row.exit_reason == "harness_error":
+            return
+        if row.elapsed_s > 2 * self.plan.limits.wall_clock_s + SLACK_S:
+            yield f"elapsed_s {row.elapsed_s} is far beyond the limit of the run"
+        crossed = row.limit_at_s if row.limit == "wall_clock" else None
+        if crossed is not None and wall_clock_s is not None and crossed < wall_clock_s - 0.001:
+            yield f"limit_at_s {row.limit_at_s} is before any limit"
 
 
 def _of_itself(plan: RunPlan, card: JsonValue) -> Iterator[tuple[str, str]]:

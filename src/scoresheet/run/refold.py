@@ -301,9 +301,10 @@ class Refold:
                     f"its sandbox was {self._proof.backend}, the run's episodes were to be isolated by {self.backend}"
                 )
                 yield "row-evidence", what
+            known = self._proof.limits
             for name, value in self.limits.items():
-                if name in self._proof.limits and self._proof.limits[name] != value:
-                    yield "row-evidence", f"its limit {name} was {self._proof.limits[name]}, the run's was {value}"
+                if known.get(name, value) != value:
+                    yield "row-evidence", f"its limit {name} was {known[name]}, the run's was {value}"
             if self._proof.suspended_s > SUSPENDED_S:
                 yield "row-follows", f"the machine slept {self._proof.suspended_s:.0f} s, so its clock proves nothing"
 
