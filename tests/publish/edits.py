@@ -99,9 +99,9 @@ def _scoresheet(*words: object, ok: tuple[int, ...] = (0,), keys: str = "") -> N
 
 
 def _calls(folder: Path) -> tuple[Path, Pack]:
-    prompts = {"miss": "guesser", "slow": "never 60", "sloppy": "sloppy", "quits": "quits"}
+    prompts = {"miss": "guesser", "named": "by_name", "sloppy": "sloppy", "quits": "quits"}
     left_out = (Exclusion(tool="open_ticket", reason="a side effect"),)
-    pack = shop(folder / "pack", prompts, repeats=1, timeout_s=1, excluded=left_out)
+    pack = shop(folder / "pack", prompts, repeats=1, excluded=left_out)
     _scoresheet("run", pack.root, "--agent", OBEY, "--seat", "a", "--out", folder / "run", "--quiet")
     for place in (folder / "run" / "episodes").glob("*/*"):
         record = {"name": "shop.example", "type": "A", "answer": "address", "first_s": 0.1, "count": 1}
@@ -227,7 +227,8 @@ OTHERS: dict[str, Value] = {
     "card.mutation_scope": "network", "mutation_scope": "network", "card.attachments": {"a": 1}, "by": "person",
     "confounds.jsonl kind": "human", "verdict": "withdrawn", "currency": "EUR", "pinned": "1", "seen": "2",
     "card.inputs": ["a"], "card.reads": ["a"], "tasks.card": {"writable_root": "/w"}, "tasks.origin": "o",
-    "states": {"s": "one"}, "body": "x", "date": "2026-11-29", "bundle.json pack": "included",
+    "states": {"s": "one"}, "rows.jsonl limit": "disk",
+    "body": "x", "date": "2026-11-29", "bundle.json pack": "included",
     "bundle.json agent": "included", "unknown": 1, "agent.interpreter": "sh", "host.os": "Debian", "models.input": 0.24,
     "models.output": 1.9, "receipts.jsonl kind": "x", "tests_identical": 1, "controls": {"controls.seed": "violated"},
     "resumed_at": ["2026-11-29T00:00:00Z"],
