@@ -196,4 +196,5 @@ def test_a_comparison_stands_with_its_verdicts_ties_and_rank_sets():
     assert "<img" not in text
     assert "\u202e" not in text
     assert "<title>DRAFT: comparison: A careful" in text
+    assert text.index('id="alike"') < text.index('id="verdicts"')  # no verdict before the protocol that it rests on
     assert "".join(render.comparison(found)) == text
