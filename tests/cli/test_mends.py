@@ -191,9 +191,12 @@ def test_no_call_is_made_for_a_recording_that_could_not_be_kept(place):
 def test_who_may_not_is_told_whose_it_is(tmp_path):
     (tmp_path / "secret").touch()
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "secret"))
-    assert mends.of_file(error).startswith(f"{tmp_path / 'secret'} is {(tmp_path / 'secret').owner()}'s: ask for leave")
+    told = mends.of_file(error)
+    assert str(tmp_path / "secret") in told
+    assert "(chmod)" in told
     inside = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "none" / "x"))
-    assert mends.of_file(inside).startswith(f"{tmp_path} is ")
+    assert str(tmp_path / "none") not in mends.of_file(inside)
+    assert str(tmp_path) in mends.of_file(inside)
 
 
 @pytest.mark.parametrize(
