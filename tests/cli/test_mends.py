@@ -105,6 +105,14 @@ def place(tmp_path_factory) -> Path:
         ("serve pack --task refund", "the pack has no task 'refund' — pack", "it has t"),
         ("explain pack GET", "'GET' is no request — REQUEST", "write 'METHOD TARGET [BODY]'"),
         ("explain pack @note.md", "the request can't be read: No such file", "did you mean notes.md?"),
+        ("explain pack @/dev/zero", "the request can't be read: not a regular file", "that is a pipe, a device"),
+        ("record new --batch /dev/zero --upstream A=http://127.0.0.1:9", "not a regular file — /dev/zero", "a device"),
+        (
+            "record new --batch bytes --upstream A=http://127.0.0.1:9",
+            "can't be read: not UTF-8 at byte 128 — bytes",
+            "save it as UTF-8",
+        ),
+        ("model-stub /dev/zero", "not a regular file — /dev/zero", "give the path of a"),
         ("explain pack @run", "the request can't be read: Is a directory — run", "that is a folder: name a file in it"),
         ("explain pack @notes.md/x", "Not a directory — notes.md/x", "notes.md is a file, not a folder"),
         ("schema nope", "no format is called 'nope' — NAME", "the formats are task, tool"),
@@ -208,6 +216,7 @@ def test_who_may_not_is_told_whose_it_is(tmp_path):
         (errno.EROFS, "nothing can be written there"),
         (errno.ENOSPC, "the disk is full"),
         (errno.ELOOP, "that is a link"),
+        (errno.EINVAL, "that is a pipe, a device"),
         (errno.EIO, "see that the file is whole"),
     ],
 )

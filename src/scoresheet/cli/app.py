@@ -139,6 +139,8 @@ def _mend(error: ScoresheetError) -> str:
         return "" if any(finding.mend for finding in error.findings) else rules
     if isinstance(error.__cause__, OSError):
         return _mend_of(error.__cause__, "written" in error.what)
+    if isinstance(error.__cause__, UnicodeDecodeError):
+        return "save it as UTF-8, or name another file"
     return "correct the text there, or name another file" if isinstance(error, Malformed) else ""
 
 

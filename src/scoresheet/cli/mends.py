@@ -67,6 +67,8 @@ def of_file(error: OSError, writing: bool = False) -> str:
             return _missing(path, writing)
         case errno.ENOENT | errno.ENOTDIR:
             return "correct the path: nothing is there"
+        case errno.EINVAL:  # our own word for it, and the system's
+            return "that is a pipe, a device or a name that can't be: name a regular file"
         case errno.EISDIR:
             return "that is a folder: name a file in it"
         case errno.EEXIST | errno.ENOTEMPTY:

@@ -62,7 +62,7 @@ def batch(path: Path, command: tuple[str, ...] = ()) -> tuple[TaskPlan, ...]:
     try:
         text = bounded_file.read(path, mend="split the file").decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise Usage(f"the batch file can't be read: {error}", str(path)) from error
+        raise Usage(f"the batch file can't be read: {_why(error)}", str(path)) from error
     if path.suffix in (".jsonl", ".ndjson"):
         entries: JsonValue = [
             _line(line, f"{path}:{number}") for number, line in enumerate(text.splitlines(), start=1) if line.strip()
@@ -88,13 +88,17 @@ def described(path: Path, text: str | None = None) -> JsonValue:
     try:
         source = bounded_file.read(path, mend="split the file").decode() if text is None else text
     except (OSError, UnicodeDecodeError) as error:
-        raise Usage(f"the file can't be read: {error}", str(path)) from error
+        raise Usage(f"the file can't be read: {_why(error)}", str(path)) from error
     if path.suffix == ".json":
         return canonical.loads(source)
     try:
         return yaml.load(source, _core_loader())
     except yaml.YAMLError as error:
         raise Malformed(f"not YAML: {' '.join(str(error).split())}", str(path)) from error
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return error.strerror or "unknown" if isinstance(error, OSError) else f"not UTF-8 at byte {error.start}"
 
 
 def _line(line: str, where: str) -> JsonValue:

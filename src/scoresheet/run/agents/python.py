@@ -23,7 +23,7 @@ def python(spec: str, folder: Path, mounts: Sequence[Path] = (), hidden: Collect
     """The agent that `py:FILE_OR_MODULE:FUNCTION` names. Raises `Usage`."""
     target, colon, function = spec.removeprefix("py:").rpartition(":")
     if not colon or not target or not all(part.isidentifier() for part in function.split(".")):
-        raise Usage(f"{spec!r} names no function", mend="write py:agent.py:solve or py:package.module:solve")
+        raise Usage(f"{spec!r} names no function", "--agent", "write py:agent.py:solve or py:package.module:solve")
     seen = command.Seen(folder, hidden)
     program = own_interpreter()
     seen.programs.append(program)
