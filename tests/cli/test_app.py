@@ -108,10 +108,10 @@ def test_a_folder_that_is_no_run_is_told_with_its_mend(tmp_path, capsys):
     assert "mend: name the directory that `scoresheet run --out DIR` wrote" in capsys.readouterr().err
 
 
-def test_an_error_steers_no_terminal(tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(app, "say", said.append)
+def test_an_error_steers_no_terminal(tmp_path, capsys):
     (tmp_path / "run.json").write_text('{"\\u001b]0;owned\\u0007\\u202e\\nerror: forged": 1}')
     assert app.run(["report", str(tmp_path)]) == 1
+    said = capsys.readouterr().err.removesuffix("\n").split("\n")
     assert any("owned" in line for line in said)
+    assert not any(line.startswith("error: forged") for line in said)
     assert all(line.isprintable() for line in said), said
