@@ -5,12 +5,14 @@ other one runs the bundle again at its own seat and must end with `replicated`, 
 digits. The last has one altered fixture: it is stopped at the digest, before any episode.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,8 @@ class Host:
     numpy: str | None
     user: int
     folder: Path
+    network: int
+    """The process that keeps its network namespace, which holds a loopback of its own and nothing else."""
 
     @property
     def program(self) -> str:
@@ -52,22 +56,42 @@ class Host:
             os.chown(path, self.user, self.user)
 
     def call(self, *words: object) -> "subprocess.CompletedProcess[str]":
-        """Runs the command there, in a network namespace that holds its own loopback and nothing else."""
-        who = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
-        command = [*who, self.program, "-m", "scoresheet", *map(str, words)]
-        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": str(self.folder / "lib")}
-        return subprocess.run(inside, capture_output=True, text=True, env=environment, cwd=self.folder, timeout=600)
+        """Runs the command there."""
+        return self._python("-m", "scoresheet", *map(str, words))
 
     def told(self) -> str:
         """What it is, as it says itself."""
         code = (
             "import os, platform, sys; print(platform.python_version(), os.getuid(), os.readlink('/proc/self/ns/net'))"
         )
-        words = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", self.program, "-c", code]
-        done = subprocess.run(["unshare", "--net", *words], capture_output=True, text=True, check=True, cwd=self.folder)
-        version, uid, namespace = done.stdout.split()
+        version, uid, namespace = self._python("-c", code).stdout.split()
         return f"{self.name}: Python {version}, numpy {self.numpy or 'none'}, uid {uid}, {namespace}"
+
+    def _python(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        there = ["nsenter", f"--net=/proc/{self.network}/ns/net"]
+        who = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": str(self.folder / "lib")}
+        return subprocess.run(
+            [*there, *who, self.program, *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=self.folder,
+            timeout=600,
+        )
+
+
+@contextlib.contextmanager
+def network() -> Iterator[int]:
+    """A network namespace, by the process that keeps it."""
+    command = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo ready && exec sleep infinity"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as keeper:
+        try:
+            assert keeper.stdout is not None
+            assert keeper.stdout.readline() == "ready\n"
+            yield keeper.pid
+        finally:
+            keeper.kill()
 
 
 def interpreters() -> list[str]:
@@ -88,18 +112,21 @@ def main() -> int:
     if os.geteuid() != 0:
         sys.exit("only root makes network namespaces and becomes somebody else")
     debian, *others = interpreters()
-    with tempfile.TemporaryDirectory(prefix="scoresheet-hosts-") as name:
+    with tempfile.TemporaryDirectory(prefix="scoresheet-hosts-") as name, contextlib.ExitStack() as networks:
         root = Path(name)
         root.chmod(0o755)
-        hosts = [Host("first", debian, "2.1.3", NOBODY, root / "first")]
         versions = ["2.2.6", None, "2.3.5"]
-        hosts += [
-            Host(f"host-{number}", python, versions[number % 3], 0, root / f"host-{number}")
-            for number, python in enumerate(others)
+        wanted: list[tuple[str, str, str | None, int]] = [
+            ("first", debian, "2.1.3", NOBODY),
+            ("stranger", debian, "2.3.5", NOBODY - 1),
         ]
+        wanted += [(f"host-{number}", python, versions[number % 3], 0) for number, python in enumerate(others)]
+        hosts = [Host(*each, root / each[0], networks.enter_context(network())) for each in wanted]
         for host in hosts:
             host.make()
-            print(host.told())
+        places = [host.told() for host in hosts]
+        print(*places, sep="\n")
+        assert len({each.split()[-1] for each in places}) == len(hosts), "they share a network namespace"
         first, *rest = hosts
         pack = shop(root / "pack", PROMPTS, repeats=3)
         (root / "agent").mkdir()

@@ -384,3 +384,15 @@ def test_node_is_a_program_like_any_other(tmp_path):
     found = agent_of("node agent.mjs", folder)
     assert found.argv == ("/usr/bin/node", str(folder / "agent.mjs"))
     assert run_isolated(tmp_path, found).success == 1
+
+
+@pytest.mark.parametrize("home", ["/home/stranger", None])
+def test_an_account_that_the_system_does_not_know_has_agents_too(tmp_path, monkeypatch, home):
+    """As in containers that run under any number."""
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
+    monkeypatch.setenv("HOME", home) if home else monkeypatch.delenv("HOME")
+    assert [interpreter.too_broad(Path(folder)) for folder in ("/usr", "/home/stranger", str(tmp_path))] == [
+        True,
+        home is not None,
+        False,
+    ]

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,8 +129,18 @@ def _prefix(real: Path) -> tuple[Path, ...]:
     return (prefix,) if installed and not visible(real) and not too_broad(prefix) else ()
 
 
+def _homes() -> set[Path]:
+    """Of this account: by its environment, and by the system, which need not know it (as in many containers)."""
+    found = set()
+    with suppress(RuntimeError):
+        found.add(Path.home())
+    with suppress(KeyError):
+        found.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    return found
+
+
 def too_broad(folder: Path) -> bool:
     """True for folders that hold far more than one agent: they are never bound whole."""
-    homes = {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
+    homes = _homes()
     around = {parent for home in homes for parent in home.parents}
     return folder in homes | around | {home / ".local" for home in homes} | _SYSTEM
