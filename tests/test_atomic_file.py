@@ -196,6 +196,17 @@ def test_each_place_that_can_not_be_written_is_told_with_its_mend(tmp_path):
     refused(Path("/proc/page.html"))  # where nobody can make a file, root neither
 
 
+def test_the_name_of_the_standard_output_is_kept_when_that_goes_to_a_file(tmp_path):
+    # nothing is written here: where the check fails to refuse, a write as root would take the machine's own link away
+    code = (
+        "from pathlib import Path; from scoresheet import atomic_file; "
+        "atomic_file.refuse_unwritable(Path('/dev/stdout'), 'the page', replace=True)"
+    )
+    with open(tmp_path / "out", "wb") as out:
+        done = subprocess.run([sys.executable, "-c", code], stdout=out, stderr=subprocess.PIPE, check=False)
+    assert b"it is a device or a pipe" in done.stderr
+
+
 def test_a_folder_of_somebody_else_is_told_with_its_mend(tmp_path):
     tmp_path.chmod(0o555)
     try:

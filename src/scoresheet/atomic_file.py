@@ -83,6 +83,8 @@ def refuse_unwritable(out: Path, what: str, *, replace: bool, mend: str = _ANOTH
         raise _cannot(what, "there is no such folder", folder, f"make it: mkdir -p {shlex.quote(str(folder))}")
     if not os.path.isdir(folder):
         raise _cannot(what, "it is no folder", folder, "name a file in a folder")
+    if os.path.islink(out) and os.path.realpath(folder) == "/dev":  # such as stdout, also when it goes to a file
+        raise _cannot(what, "it is a device or a pipe", out, _ANOTHER)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _cannot(what, "nothing can be written to this folder", folder, "choose a folder that you can write to")
     if os.path.isdir(out) and not os.path.islink(out):
