@@ -267,3 +267,19 @@ def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
     with pytest.raises(Usage, match="the export can't be written: there is no such folder"):
         lay(tmp_path / "absent" / "out", fill)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_links_holds_new_files_too(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    with atomic_file.written(tmp_path / "new", "the page", replace=False) as file:
+        file.write(b"all")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("new", b"all")]
+    with (
+        pytest.raises(Usage, match="is there already"),
+        atomic_file.written(tmp_path / "late", "the page", replace=False),
+    ):
+        (tmp_path / "late").write_bytes(b"somebody was faster")
+    assert (tmp_path / "late").read_bytes() == b"somebody was faster"

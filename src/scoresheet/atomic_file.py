@@ -17,6 +17,8 @@ from scoresheet.errors import Usage
 
 _ANOTHER = "name another file"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""How a file system says that it has no hard links, as on memory cards and some shares."""
 _THERE = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """How a system says that a new folder's name is taken."""
 
@@ -122,7 +124,13 @@ def _beside(out: Path) -> Path:
 
 def _link(temporary: Path, out: Path, mend: str) -> None:
     try:
-        os.link(temporary, out)  # unlike a rename, it fails where somebody was faster
+        try:
+            os.link(temporary, out)  # unlike a rename, it fails where somebody was faster
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.close(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))  # so does this
+            os.replace(temporary, out)
     except FileExistsError as error:
         raise _taken(out, mend) from error
 
