@@ -105,6 +105,7 @@ class Examination:
     _folded: int = 0
     _judged: int = 0
     _by_work: int = 0
+    _outside: int = 0
     _more: int = 0
 
     def plan(self) -> RunPlan | None:
@@ -186,6 +187,7 @@ class Examination:
         self.take(fold.findings())
         for what in self.clock.faults(row, None if recorded is None else _clock(plan, recorded.task)):
             self.find("row-plan", where, f"{row.task_id} {row.repeat}.{row.attempt}: {what}")
+        self._outside += self.clock.outside(row)
         if row.controls:
             self._violated |= {control for control, status in row.controls.items() if status == "violated"}
         self._lost += row.exit_reason == "harness_error"
@@ -479,6 +481,9 @@ class Examination:
         unshown = len(known.standing) - self._shown if known is not None else 0
         if unshown > 0:
             self.unchecked.append(f"{word.SHOWN.text}, in {unshown} episodes: it is not here")
+        if self._outside or not self.clock.in_order:
+            what = f"the times of the run stand in no order, and {self._outside} rows began outside of it"
+            self.unchecked.append(f"{what}: a clock that is set meanwhile leaves this too, so they prove nothing")
         if self._lost:
             self.unchecked.append(f"{self._lost} attempts that scoresheet itself lost: nothing of them is folded again")
         if self._shown:
